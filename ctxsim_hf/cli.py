@@ -1,0 +1,89 @@
+"""`ctxsim`: verbs in a table, one stage behind each."""
+
+import importlib
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+from ctxsim_hf import __version__
+from ctxsim_hf.errors import UserError
+
+
+class Verb(NamedTuple):
+    module: str  # imported only when its verb is used, so that --help is quick
+    arguments: str  # the dataclass of its flags
+    help: str
+
+
+VERBS = {
+    "chunk": Verb("ctxsim_hf.corpus.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
+    "contexts": Verb("ctxsim_hf.corpus.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
+    "train-tokenizer": Verb("ctxsim_hf.corpus.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if words[0] == "--version":
+        print(f"ctxsim {__version__}")
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return _run(words[0], words[1:])
+    except UserError as error:
+        if debug:
+            raise
+        print(f"ctxsim {words[0]}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"ctxsim {words[0]}: interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+
+
+def _run(name: str, words: list[str]) -> int:
+    if name not in VERBS:
+        raise UserError(f"unknown command; expected one of {', '.join(VERBS)} (ctxsim --help)")
+    verb = VERBS[name]
+    from transformers import HfArgumentParser
+
+    module = importlib.import_module(verb.module)
+    parser = HfArgumentParser(getattr(module, verb.arguments), prog=f"ctxsim {name}", description=verb.help)
+    (arguments,) = parser.parse_args_into_dataclasses(words, look_for_args_file=False)
+    result = module.run(arguments)
+    if isinstance(result, dict):  # a stage's counts
+        result = "\n".join([*_lines(result), f"{arguments.output} is finished"])
+    print(result)
+    return 0
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
+    return (
+        f"usage: ctxsim COMMAND [flags]\n\n{verbs}\n\n"
+        "ctxsim COMMAND --help lists the flags of a command; --version prints the version; --debug shows a traceback."
+    )
+
+
+def _lines(counts: dict[str, Any]) -> list[str]:
+    """Counts as a table, nested ones on one line."""
+    width = max(map(len, counts))
+    return [f"{name.replace('_', ' '):<{width}}  {_plain(value)}" for name, value in counts.items()]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{_plain(number)} {name}" for name, number in value.items()) or "0"
+    return f"{value:,}" if isinstance(value, int) else json.dumps(value, ensure_ascii=False).strip('"')
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

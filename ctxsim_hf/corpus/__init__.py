@@ -1,0 +1,1 @@
+"""From any pile of documents to chunks, contexts and a tokenizer."""
