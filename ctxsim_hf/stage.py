@@ -85,7 +85,8 @@ class Stage:
 
     def _settle(self) -> None:
         """Decide between nothing to do, going on, and starting anew; refuse a folder that something else made."""
-        going_on = (self.folder / STAGE_FILE).exists()
+        # A run that failed before it finished anything (a mistyped flag) does not stand in the way of the next.
+        going_on = self.folder.exists() and {path.name for path in self.folder.iterdir()} > {STAGE_FILE, LOG_FILE}
         if self.output.exists() and any(self.output.iterdir()):
             made_by = read_stage(self.output)  # refuses a folder that is no stage's, which we never delete
             if not self.overwrite:
@@ -97,8 +98,9 @@ class Stage:
             # Versions count here: a folder half made by one version and half by another would be neither's.
             if not self.overwrite:
                 self._refuse_difference(made_by, tuple(self.recipe), self.folder)
-            elif self._differences(made_by, tuple(self.recipe)):
-                shutil.rmtree(self.folder)
+            going_on = not self._differences(made_by, tuple(self.recipe))
+        if self.folder.exists() and not going_on:
+            shutil.rmtree(self.folder)
         _make_folder(self.folder)
         write_json(self.folder / STAGE_FILE, self.recipe)
         self.log("going on" if going_on else "started")
@@ -111,7 +113,7 @@ class Stage:
     def _refuse_difference(self, made_by: Mapping[str, Any], keys: Sequence[str], folder: Path) -> None:
         if differences := self._differences(made_by, keys):
             raise UserError(
-                f"{str(folder)!r} was made by other arguments: {'; '.join(differences)}. "
+                f"{str(folder)!r} was made by another run: {'; '.join(differences)}. "
                 "Choose another --output, or replace it with --overwrite"
             )
 

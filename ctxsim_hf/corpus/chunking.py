@@ -28,7 +28,6 @@ from ctxsim_hf.corpus.sentences import split_document
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import Stage, read_stage, writing
 
-SHARD_CHARS = 4_000_000  # little enough to lose in a crash, enough to keep the number of files low
 _COUNTS_KEY = b"ctxsim_counts"
 
 
@@ -47,21 +46,29 @@ class ChunkArguments(StageArguments):
     max_sentence_chars: int = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
     max_document_chars: int = HfArg(default=1_000_000, help="A longer document is read as several documents.")
     held_out: float = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
+    shard_chars: int = HfArg(
+        default=4_000_000,
+        help="Characters of text in a shard: little enough to lose in a crash, enough to have few files.",
+    )
     skip_bad: bool = HfArg(default=False, help="Count and pass over what cannot be read instead of stopping there.")
     workers: int = HfArg(default=1, help="Processes; the output is the same for any number.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
 
     def __post_init__(self) -> None:
-        for name, least in (("sentences_per_chunk", 3), ("max_sentence_chars", 1), ("max_document_chars", 1000)):
+        at_least = {"sentences_per_chunk": 3, "max_sentence_chars": 1, "max_document_chars": 1000, "shard_chars": 1}
+        for name, least in (at_least | {"workers": 1}).items():
             if getattr(self, name) < least:
                 raise UserError(f"--{name} must be at least {least}, got {getattr(self, name)}")
+        for location in self.corpus:
+            if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
+                raise UserError(
+                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it"
+                )
         if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
             raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
         if not 0 <= self.held_out < 1:
             raise UserError(f"--held_out must be at least 0 and below 1, got {self.held_out}")
-        if self.workers < 1:
-            raise UserError(f"--workers must be at least 1, got {self.workers}")
 
     @property
     def kept_columns(self) -> list[str]:
@@ -111,7 +118,7 @@ def _chunk(stage: Stage, corpora: Sequence[Corpus], arguments: ChunkArguments) -
     totals: Counter[str] = Counter()
 
     def tasks() -> Iterator[_Task]:
-        for shard in _shards(corpora, arguments.skip_bad):
+        for shard in _shards(corpora, arguments):
             totals.update(shard.passed_over)
             path = stage.folder / shard.name
             if path.exists():
@@ -152,14 +159,14 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _shards(corpora: Iterable[Corpus], skip_bad: bool) -> Iterator[Shard]:
+def _shards(corpora: Iterable[Corpus], arguments: ChunkArguments) -> Iterator[Shard]:
     number, documents, size, passed_over = 0, [], 0, Counter()  # type: int, list[Document], int, Counter[str]
     seen = _Seen()
     for item in (item for corpus in corpora for item in corpus):
         passed_over["documents_read"] += 1
         if isinstance(item, Flaw):
-            if not skip_bad:
-                raise UserError(f"{item.place}: {item.message}. Mend it, or pass over such documents with --skip_bad")
+            if not arguments.skip_bad:
+                raise UserError(f"{item.place}: {item.message}. Mend it, or pass over such documents with --skip-bad")
             passed_over[f"skipped: {item.reason}"] += 1
         elif not item.text.strip():
             passed_over["skipped: empty"] += 1
@@ -169,7 +176,7 @@ def _shards(corpora: Iterable[Corpus], skip_bad: bool) -> Iterator[Shard]:
             seen.refuse_id_before(item)
             documents.append(item)
             size += len(item.text)
-            if size >= SHARD_CHARS:
+            if size >= arguments.shard_chars:
                 yield Shard(number, documents, passed_over)
                 number, documents, size, passed_over = number + 1, [], 0, Counter()
     yield Shard(number, documents, passed_over)

@@ -79,7 +79,7 @@ class Corpus:
         path = Path(location)
         self.name = path.resolve().name if path.exists() else location
         self.files = _find_files(path) if path.exists() else []
-        self._dataset = None if self.files else _open_dataset(location, config_name, split)
+        self._dataset = None if self.files else open_dataset(location, config_name, split)
         self.total_bytes = sum(file.stat().st_size for file in self.files)
         self._bytes_before, self._open_file = 0, None  # type: int, IO[bytes] | None
 
@@ -226,7 +226,7 @@ class _Dataset(NamedTuple):
             yield Row(f"{self.id}, row {number}", number, values)
 
 
-def _open_dataset(id: str, config_name: str | None, split: str) -> _Dataset:
+def open_dataset(id: str, config_name: str | None, split: str) -> _Dataset:
     missing = f"{id!r} is no file or folder here"
     if re.search(_ENDINGS_PATTERN, id) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", id):
         raise UserError(missing)
@@ -248,7 +248,8 @@ def _parts(name: str, text: IO[str], limit: int) -> Iterator[tuple[str, str]]:
     while block := text.read(limit):
         rest += block
         while len(rest) > limit:
-            cut = rest.rfind("\n\n", 0, limit) + 1 or rest.rfind(" ", 0, limit) + 1 or limit
+            blank_line, space = rest.rfind("\n\n", 0, limit - 1), rest.rfind(" ", 0, limit)
+            cut = blank_line + 2 if blank_line > 0 else space + 1 if space > 0 else limit
             yield (name if number == 1 else f"{name}~{number}"), rest[:cut]
             number, rest = number + 1, rest[cut:]
     if rest or number == 1:

@@ -204,7 +204,8 @@ def test_inline_markup_is_made_plain(marked_up: str, plain: str) -> None:
 
 
 def test_indented_descriptions_are_kept_on_request() -> None:
-    page = "Methods of objects\n\nobject.__len__(self)\n\n   Called to compute the length of the object.\n\n      x = len(self)\n"
+    page = "Methods of objects\n\nobject.__len__(self)\n\n"
+    page += "   Called to compute the length of the object.\n\n      x = len(self)\n"
     assert prose_paragraphs(page) == []
     assert prose_paragraphs(page, keep_indented=True) == ["Called to compute the length of the object."]
 

@@ -1,0 +1,106 @@
+"""Chunking: what a second worker brings, and whether memory stays flat when the corpus doubles.
+
+python -m benchmarks.bench_corpus [--corpus FOLDER]        (default: the demo corpus)
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.report import report
+from ctxsim_hf.corpus.demo_corpus import write_demo_corpus
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, help="folder of documents to chunk")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each; the fastest counts")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        corpus = args.corpus or place / "documentation"
+        if args.corpus is None:
+            corpus.mkdir()
+            write_demo_corpus(corpus / "documentation.jsonl")
+        shutil.copytree(corpus, place / "twice/first")
+        other_ids_and_texts(place / "twice/first", place / "twice/second")
+        one = best(corpus, place / "out", args.repeat, workers=1)
+        two = best(corpus, place / "out", args.repeat, workers=2)
+        once = best(corpus, place / "out", 1, workers=2)
+        twice = best(place / "twice", place / "out", 1, workers=2)
+    report(
+        "corpus",
+        [
+            {
+                "measure": "2 workers over 1 worker, speed",
+                "ratio": one["seconds"] / two["seconds"],
+                "wanted": ">= 1.6",
+            },
+            {
+                "measure": "twice the corpus over once, peak memory",
+                "ratio": twice["mb"] / once["mb"],
+                "wanted": "<= 1.1",
+            },
+        ],
+        {"one worker": one, "two workers": two, "once": once, "twice": twice},
+    )
+
+
+def other_ids_and_texts(source: Path, target: Path) -> None:
+    """A second copy whose documents differ, since exact duplicates would be passed over."""
+    import gzip
+
+    for path in sorted(source.rglob("*.jsonl*")):
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as read, opener(copy, "wt", encoding="utf-8") as write:
+            for line in read:
+                row = json.loads(line)
+                write.write(json.dumps(row | {"text": row["text"] + "\n\nThe end."}, ensure_ascii=False) + "\n")
+
+
+def best(corpus: Path, output: Path, repeat: int, workers: int) -> dict[str, float]:
+    runs = [chunk(corpus, output, workers) for _ in range(repeat)]
+    return min(runs, key=lambda run: run["seconds"])
+
+
+def chunk(corpus: Path, output: Path, workers: int) -> dict[str, float]:
+    """Seconds, and the peak memory of the process and its workers together."""
+    shutil.rmtree(output, ignore_errors=True)
+    code = "import sys; from ctxsim_hf.cli import main; sys.exit(main())"
+    words = ["chunk", "--corpus", str(corpus), "--output", str(output), "--workers", str(workers)]
+    start = time.perf_counter()
+    process = psutil.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL)
+    peak = [0]
+    watcher = threading.Thread(target=watch, args=(process, peak))
+    watcher.start()
+    if process.wait() != 0:
+        raise SystemExit(f"ctxsim {' '.join(words)} failed")
+    seconds = time.perf_counter() - start
+    watcher.join()
+    return {"seconds": seconds, "mb": peak[0] / 1e6}
+
+
+def watch(process: psutil.Popen, peak: list[int]) -> None:
+    while process.is_running():
+        try:
+            family = [process, *process.children(recursive=True)]
+            # Unique memory: pages that forked workers share with their parent count once.
+            peak[0] = max(peak[0], sum(member.memory_full_info().uss for member in family))
+        except psutil.Error:
+            pass
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()

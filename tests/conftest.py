@@ -1,0 +1,61 @@
+"""What every test shares: no network, caches of its own, made-up text, and the real data where it is at hand."""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before any test module imports a Hugging Face library, which read these once.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    import datasets
+
+    datasets.config.HF_DATASETS_CACHE = tmp_path_factory.mktemp("datasets_cache")
+    datasets.disable_progress_bars()
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip("needs the evaluation data sets in ../shared/data, which are not part of this project")
+    return SHARED_DATA
+
+
+@pytest.fixture
+def ctxsim(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+    from ctxsim_hf.cli import main
+
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as exit:  # argparse
+            code = int(exit.code or 0)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def make_text(num_sentences: int, seed: int) -> str:
+    """Made-up prose: that many sentences of made-up words, in paragraphs of three."""
+    chooser = random.Random(seed)
+    words = ["".join(chooser.choices("abdeiklmnorstu", k=chooser.randint(2, 8))) for _ in range(200)]
+    # The last word is too long to be taken for an abbreviation.
+    sentences = [
+        " ".join([*chooser.choices(words, k=chooser.randint(3, 11)), "terminating."]) for _ in range(num_sentences)
+    ]
+    sentences = [sentence.capitalize() for sentence in sentences]
+    return "\n\n".join(" ".join(sentences[start : start + 3]) for start in range(0, num_sentences, 3))

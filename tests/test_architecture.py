@@ -1,0 +1,39 @@
+"""Rooms import only from rooms above them in the flow, and from the few modules that all share."""
+
+import ast
+from pathlib import Path
+
+import ctxsim_hf
+
+PACKAGE = Path(ctxsim_hf.__file__).parent
+FLOW = ["corpus", "models", "train", "origin", "harvest", "surrogate", "evaluation", "hub"]
+SHARED = {"arguments", "errors", "presets", "stage"}
+
+
+def imported_rooms(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return {name.split(".")[1] for name in names if name.startswith("ctxsim_hf.")}
+
+
+def test_every_room_is_in_the_flow() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms <= set(FLOW)
+
+
+def test_rooms_import_only_from_above() -> None:
+    for position, room in enumerate(FLOW):
+        allowed = SHARED | set(FLOW[: position + 1])
+        for path in (PACKAGE / room).rglob("*.py"):
+            assert imported_rooms(path) <= allowed, path
+
+
+def test_shared_modules_know_no_room() -> None:
+    for name in SHARED:
+        path = PACKAGE / f"{name}.py"
+        if path.exists():
+            assert imported_rooms(path) <= SHARED, path

@@ -1,0 +1,82 @@
+"""The command line: help and version at once, one plain line for what a user got wrong."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import make_text
+
+from ctxsim_hf import __version__
+from ctxsim_hf.cli import VERBS
+from ctxsim_hf.errors import UserError
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_help_and_version(ctxsim: Run) -> None:
+    code, out, _ = ctxsim("--help")
+    assert code == 0
+    assert all(name in out for name in VERBS)
+    assert ctxsim("--version") == (0, f"ctxsim {__version__}\n", "")
+    assert ctxsim()[1] == out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_each_verb(ctxsim: Run, verb: str) -> None:
+    code, out, _ = ctxsim(verb, "--help")
+    assert code == 0
+    assert f"usage: ctxsim {verb}" in out
+    assert VERBS[verb].help in out
+
+
+def test_version_needs_no_heavy_library() -> None:
+    code = (
+        "import sys; from ctxsim_hf.cli import main; main(['--version']); "
+        "print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).endswith("set()\n")
+
+
+def test_errors_are_one_line_and_code_2(ctxsim: Run, tmp_path: Path) -> None:
+    code, out, err = ctxsim("chunk", "--corpus", tmp_path / "none.txt", "--output", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("ctxsim chunk: ") and err.count("\n") == 1
+    assert ctxsim("chop")[0] == 2
+    assert ctxsim("chunk")[0] == 2
+    with pytest.raises(UserError):
+        ctxsim("--debug", "chop")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "texts").mkdir()
+    for i in range(200):
+        (tmp_path / f"texts/{i:03}.txt").write_text(make_text(300, i))
+    out = tmp_path / "out"
+    words = [
+        "chunk",
+        "--corpus",
+        str(tmp_path / "texts"),
+        "--output",
+        str(out),
+        "--shard-chars",
+        "20000",
+        "--workers",
+        "2",
+    ]
+    command = [sys.executable, "-c", "import sys; from ctxsim_hf.cli import main; sys.exit(main())", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not list(tmp_path.glob("out.partial/data/*.parquet")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.endswith("ctxsim chunk: interrupted; run the same command again to go on\n")
+    assert subprocess.run(command).returncode == 0
+    assert (out / "stage.json").exists()
