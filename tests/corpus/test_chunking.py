@@ -81,7 +81,7 @@ def test_killed_and_run_again_it_leaves_the_same_bytes(ctxsim: Run, tmp_path: Pa
     (tmp_path / "texts").mkdir()
     for i in range(300):
         (tmp_path / f"texts/{i:03}.txt").write_text(make_text(200, i))
-    words = ["chunk", "--corpus", str(tmp_path / "texts"), "--shard-chars", "20000", "--workers", "2", "--output"]
+    words = ["chunk", "--corpus", str(tmp_path / "texts"), "--shard-chars", "8000", "--workers", "2", "--output"]
     command = [sys.executable, "-c", "import sys; from ctxsim_hf.cli import main; sys.exit(main())", *words]
     assert ctxsim(*words, tmp_path / "undisturbed")[0] == 0
     for shards in (1, 10):
