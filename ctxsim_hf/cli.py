@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,14 @@ VERBS = {
     "chunk": Verb("ctxsim_hf.corpus.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
     "contexts": Verb("ctxsim_hf.corpus.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
     "train-tokenizer": Verb("ctxsim_hf.corpus.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
+    "train discriminator": Verb(
+        "ctxsim_hf.train.discriminator",
+        "DiscriminatorArguments",
+        "Chunks to a judge of which sentence fits a context.",
+    ),
+    "train generator": Verb(
+        "ctxsim_hf.train.generator", "GeneratorArguments", "Chunks to a model of sentences given contexts, and back."
+    ),
 }
 
 
@@ -36,19 +45,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"ctxsim {__version__}")
         return 0
     signal.signal(signal.SIGTERM, _interrupt)
+    length = 2 if " ".join(words[:2]) in VERBS else 1
+    name, flags = " ".join(words[:length]), words[length:]
+    # Under a launcher every process meets the same error; one of them says so.
+    speaks = os.environ.get("RANK", "0") == "0"
     try:
-        return _run(words[0], words[1:])
+        result = _run(name, flags)
+        if speaks:
+            print(result)
+        return 0
     except UserError as error:
         if debug:
             raise
-        print(f"ctxsim {words[0]}: {' '.join(str(error).split())}", file=sys.stderr)
+        if speaks:
+            print(f"ctxsim {name}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"ctxsim {words[0]}: interrupted; run the same command again to go on", file=sys.stderr)
+        if speaks:
+            print(f"ctxsim {name}: interrupted; run the same command again to go on", file=sys.stderr)
         return 130
 
 
-def _run(name: str, words: list[str]) -> int:
+def _run(name: str, flags: list[str]) -> str:
     if name not in VERBS:
         raise UserError(f"unknown command; expected one of {', '.join(VERBS)} (ctxsim --help)")
     verb = VERBS[name]
@@ -56,12 +74,11 @@ def _run(name: str, words: list[str]) -> int:
 
     module = importlib.import_module(verb.module)
     parser = HfArgumentParser(getattr(module, verb.arguments), prog=f"ctxsim {name}", description=verb.help)
-    (arguments,) = parser.parse_args_into_dataclasses(words, look_for_args_file=False)
+    (arguments,) = parser.parse_args_into_dataclasses(flags, look_for_args_file=False)
     result = module.run(arguments)
     if isinstance(result, dict):  # a stage's counts
-        result = "\n".join([*_lines(result), f"{arguments.output} is finished"])
-    print(result)
-    return 0
+        return "\n".join([*_lines(result), f"{arguments.output} is finished"])
+    return str(result)
 
 
 def _overview() -> str:
@@ -82,7 +99,9 @@ def _lines(counts: dict[str, Any]) -> list[str]:
 def _plain(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{_plain(number)} {name}" for name, number in value.items()) or "0"
-    return f"{value:,}" if isinstance(value, int) else json.dumps(value, ensure_ascii=False).strip('"')
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+    return json.dumps(value, ensure_ascii=False).strip('"')
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

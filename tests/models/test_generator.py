@@ -1,5 +1,8 @@
 """The seq2seq generator: Eq. 2 by several roads, padding and batching, BART as a start, generation."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
@@ -13,7 +16,7 @@ SIZES = {
 }  # fmt: skip
 
 
-def tiny(direction: str = "sentence", **kwargs) -> ContextGeneratorModel:
+def tiny(direction: str = "sentence", **kwargs: Any) -> ContextGeneratorModel:
     """A model whose place embeddings have left zero, as training would have it."""
     torch.manual_seed(0)
     config = ContextGeneratorConfig(direction=direction, init_std=0.3, **SIZES)
@@ -44,7 +47,7 @@ def targets(*lengths: int) -> torch.Tensor:
     return labels
 
 
-def test_log_prob_is_the_loss_times_the_length():
+def test_log_prob_is_the_loss_times_the_length() -> None:
     model, inputs, labels = tiny(), source(), targets(5, 2, 7)
     log_prob = model.log_prob(**inputs, labels=labels)
     assert model.target_lengths(labels).tolist() == [5, 2, 7]
@@ -56,7 +59,7 @@ def test_log_prob_is_the_loss_times_the_length():
     torch.testing.assert_close(loss, -log_prob.sum() / 14, rtol=1e-5, atol=1e-5)
 
 
-def test_log_prob_is_the_chain_over_tokens():
+def test_log_prob_is_the_chain_over_tokens() -> None:
     model, inputs, labels = tiny(), source(1), targets(4)
     total = 0.0
     for place in range(4):
@@ -66,7 +69,7 @@ def test_log_prob_is_the_chain_over_tokens():
     assert model.log_prob(**inputs, labels=labels).item() == pytest.approx(total, abs=1e-5)
 
 
-def test_log_prob_does_not_depend_on_padding_batch_or_block(monkeypatch):
+def test_log_prob_does_not_depend_on_padding_batch_or_block(monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs, labels = tiny(), source(), targets(5, 2, 7)
     together = model.log_prob(**inputs, labels=labels)
     for row, (size, length) in enumerate(zip((4, 6, 8), (5, 2, 7), strict=True)):
@@ -78,7 +81,7 @@ def test_log_prob_does_not_depend_on_padding_batch_or_block(monkeypatch):
     assert model.log_prob(**inputs, labels=torch.full((3, 2), -100)).tolist() == [0, 0, 0]
 
 
-def test_one_encoding_serves_many_targets():
+def test_one_encoding_serves_many_targets() -> None:
     model, inputs = tiny(), source(2)
     labels = torch.stack([targets(5, 2, 7, 3), targets(4, 7, 1, 6)])  # (contexts, targets, target tokens)
     matrix = model.log_prob(**inputs, labels=labels)
@@ -90,13 +93,13 @@ def test_one_encoding_serves_many_targets():
     torch.testing.assert_close(again, matrix)
 
 
-def test_sdpa_and_eager_agree():
+def test_sdpa_and_eager_agree() -> None:
     inputs, labels = source(), targets(5, 2, 7)
     scores = [tiny(attn_implementation=kind).log_prob(**inputs, labels=labels) for kind in ("sdpa", "eager")]
     torch.testing.assert_close(*scores, rtol=1e-5, atol=1e-5)
 
 
-def test_sentence_positions_and_directions_matter():
+def test_sentence_positions_and_directions_matter() -> None:
     inputs, labels = source(), targets(5, 2, 7)
     model = tiny()
     moved = {**inputs, "sentence_ids": inputs["sentence_ids"] + 1}
@@ -110,7 +113,7 @@ def test_sentence_positions_and_directions_matter():
 
 
 @pytest.mark.parametrize("direction", ["sentence", "all"])
-def test_a_bart_checkpoint_is_a_start_that_is_not_disturbed(tmp_path, direction):
+def test_a_bart_checkpoint_is_a_start_that_is_not_disturbed(tmp_path: Path, direction: str) -> None:
     torch.manual_seed(0)
     bart = BartForConditionalGeneration(BartConfig(init_std=0.3, **SIZES)).eval()
     bart.save_pretrained(tmp_path / "bart")
@@ -131,7 +134,7 @@ def test_a_bart_checkpoint_is_a_start_that_is_not_disturbed(tmp_path, direction)
 
 
 @pytest.mark.parametrize("direction", ["sentence", "all"])
-def test_saved_and_opened_model_is_equal_and_tied(tmp_path, direction):
+def test_saved_and_opened_model_is_equal_and_tied(tmp_path: Path, direction: str) -> None:
     model, inputs, labels = tiny(direction), source(), targets(5, 2, 7)
     more = {"direction_ids": torch.tensor([2, 0, 1])} if direction == "all" else {}
     model.save_pretrained(tmp_path)
@@ -144,7 +147,7 @@ def test_saved_and_opened_model_is_equal_and_tied(tmp_path, direction):
         assert opened.model.encoder.embed_tokens.weight is opened.model.shared.weight
 
 
-def test_gradient_reaches_every_parameter_and_is_equal_with_checkpointing():
+def test_gradient_reaches_every_parameter_and_is_equal_with_checkpointing() -> None:
     inputs, labels, grads = source(), targets(5, 2, 7), []
     for checkpointing in (False, True):
         model = tiny("all").train()
@@ -161,7 +164,7 @@ def test_gradient_reaches_every_parameter_and_is_equal_with_checkpointing():
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_generate_passes_places_to_the_encoder(beams):
+def test_generate_passes_places_to_the_encoder(beams: int) -> None:
     model, inputs = tiny("all"), source()
     directions = torch.tensor([0, 1, 2])
     together = model.generate(**inputs, direction_ids=directions, num_beams=beams, max_new_tokens=6, min_new_tokens=6)
@@ -179,12 +182,12 @@ def test_generate_passes_places_to_the_encoder(beams):
         assert logits.argmax(-1).tolist() == together[:, 3].tolist()
 
 
-def test_hidden_states_of_the_encoder_can_be_asked_for():
+def test_hidden_states_of_the_encoder_can_be_asked_for() -> None:
     outputs = tiny()(**source(), labels=targets(5, 2, 7), output_hidden_states=True)
     assert len(outputs.encoder_hidden_states) == len(outputs.decoder_hidden_states) == 3
 
 
-def test_missing_or_superfluous_places_are_refused_in_words():
+def test_missing_or_superfluous_places_are_refused_in_words() -> None:
     inputs, labels = source(), targets(5, 2, 7)
     with pytest.raises(
         ValueError, match=r"`sentence_ids` must be \(batch, tokens\) = \(3, 8\) like the ids, got None"

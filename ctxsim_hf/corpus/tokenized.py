@@ -1,0 +1,150 @@
+"""Chunks + a tokenizer -> flat, memory-mapped arrays of token ids, the form all training and scoring reads.
+
+A sentence is an index into `sentence_starts`; a context is the index of the sentence taken out, since its neighbours
+in the chunk are its neighbours in the array. The arrays are kept in the Hugging Face cache, named by a digest of what
+they were made from, so every stage after the first finds them there.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import filelock
+import numpy as np
+import pyarrow.parquet as pq
+import xxhash
+from huggingface_hub.constants import HF_HOME
+from tqdm import tqdm
+
+from ctxsim_hf.corpus.chunks import SHARD_PATTERN
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import describe_stage, digest_file, read_stage, verify_files
+
+if TYPE_CHECKING:
+    from transformers import TokenizersBackend
+
+FORMAT = 1  # part of the digest: a change of layout must not meet old arrays
+ARRAYS = ("tokens", "sentence_starts", "chunk_starts", "document_starts")
+SENTENCES_PER_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class TokenizedChunks:
+    """Sentences of one split, without special tokens."""
+
+    tokens: np.ndarray  # (tokens,) ids of all sentences, one after another
+    sentence_starts: np.ndarray  # (sentences + 1,) into tokens
+    chunk_starts: np.ndarray  # (chunks + 1,) into sentences
+    document_starts: np.ndarray  # (documents + 1,) into sentences
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sentence."""
+        return np.diff(self.sentence_starts).astype(np.int32)
+
+    def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
+        """The contexts of these chunks, in order: every sentence but the first and the last of each."""
+        firsts, lasts = self.chunk_starts[chunks] + 1, self.chunk_starts[chunks + 1] - 1
+        counts = lasts - firsts
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(firsts, counts) + np.arange(counts.sum()) - before
+
+    def neighbours(self, contexts: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Left and right sentences of each context, twice (contexts, width), nearest first, -1 beyond the chunk."""
+        chunk = np.searchsorted(self.chunk_starts, contexts, side="right") - 1
+        steps = np.arange(1, width + 1)
+        left, right = contexts[:, None] - steps, contexts[:, None] + steps
+        left[left < self.chunk_starts[chunk][:, None]] = -1
+        right[right >= self.chunk_starts[chunk + 1][:, None]] = -1
+        return left, right
+
+    def documents_of(self, sentences: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.document_starts, sentences, side="right") - 1
+
+    def padded(self, sentences: np.ndarray, pad: int, max_tokens: int, end: int | None = None) -> np.ndarray:
+        """Token ids of sentences as one matrix, cut after `max_tokens` and padded on the right; with `end`, that id
+        closes each sentence."""
+        lengths = np.minimum(self.lengths[sentences], max_tokens)
+        extra = 0 if end is None else 1
+        matrix = np.full((len(sentences), max(1, int(lengths.max(initial=0)) + extra)), pad, dtype=np.int64)
+        columns = np.arange(matrix.shape[1])
+        real = columns < lengths[:, None]
+        places = self.sentence_starts[sentences][:, None] + columns
+        matrix[real] = self.tokens[places[real]]
+        if end is not None:
+            matrix[np.arange(len(sentences)), lengths] = end
+        return matrix
+
+
+def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str) -> TokenizedChunks:
+    """The tokenised sentences of one split, from the cache or made now."""
+    record = read_stage(chunks, "chunk")
+    verify_files(chunks, record, digests=False)
+    if not record["counts"]["chunks"][split]:
+        raise UserError(
+            f"{str(chunks)!r} has no {split} chunks; add documents, or chunk again with another --held-out share"
+        )
+    tokenizer_file = Path(tokenizer_folder) / "tokenizer.json"
+    if not tokenizer_file.exists():
+        raise UserError(f"no tokenizer in {str(tokenizer_folder)!r}: expected a file tokenizer.json there")
+    made_from = [FORMAT, describe_stage(chunks)["xxh3_128"], digest_file(tokenizer_file), split]
+    folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(str(folder) + ".lock"):
+        if not folder.exists():
+            _build(folder, Path(chunks), tokenizer_folder, split)
+    return TokenizedChunks(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS))
+
+
+def _build(folder: Path, chunks: Path, tokenizer_folder: str | Path, split: str) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(tokenizer_folder))
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
+    sentence_lengths: list[np.ndarray] = []
+    chunk_lengths: list[np.ndarray] = []
+    documents: list[int] = []  # sentences of each
+    last_document = None
+    with (partial / "tokens.bin").open("wb") as file:
+        for table in _shards(chunks, split):
+            for doc_id, sentences in zip(table["doc_id"], table["sentences"], strict=True):
+                if doc_id != last_document:
+                    documents.append(0)
+                documents[-1] += len(sentences)
+                last_document = doc_id
+            chunk_lengths.append(np.array([len(sentences) for sentences in table["sentences"]], dtype=np.int64))
+            for ids in _encode(tokenizer, [s for sentences in table["sentences"] for s in sentences]):
+                sentence_lengths.append(np.array([len(row) for row in ids], dtype=np.int64))
+                file.write(np.concatenate([np.array(row, dtype=dtype) for row in ids]).tobytes())
+    _save_starts(partial / "sentence_starts.npy", np.concatenate(sentence_lengths))
+    _save_starts(partial / "chunk_starts.npy", np.concatenate(chunk_lengths))
+    _save_starts(partial / "document_starts.npy", np.array(documents, dtype=np.int64))
+    raw = np.memmap(partial / "tokens.bin", dtype=dtype, mode="r")
+    np.lib.format.open_memmap(partial / "tokens.npy", mode="w+", dtype=dtype, shape=raw.shape)[:] = raw
+    del raw
+    (partial / "tokens.bin").unlink()
+    partial.rename(folder)
+
+
+def _shards(chunks: Path, split: str) -> Iterator[dict[str, list[Any]]]:
+    for shard in tqdm(sorted(chunks.glob(SHARD_PATTERN)), desc=f"tokenize {split}", unit="shard", disable=None):
+        table = pq.read_table(shard, columns=["doc_id", "sentences"], filters=[("split", "=", split)])
+        if table.num_rows:
+            yield table.to_pydict()
+
+
+def _encode(tokenizer: "TokenizersBackend", sentences: list[str]) -> Iterator[list[list[int]]]:
+    for start in range(0, len(sentences), SENTENCES_PER_BATCH):
+        batch = sentences[start : start + SENTENCES_PER_BATCH]
+        yield tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
+
+
+def _save_starts(path: Path, lengths: np.ndarray) -> None:
+    np.save(path, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))

@@ -1,0 +1,1 @@
+"""Training through accelerate: one loop, one module per model."""

@@ -1,0 +1,311 @@
+"""One training loop over accelerate for every model.
+
+A step is `gradient_accumulation_steps` batches on each process; batch k of an epoch goes to process k modulo their
+number, so two processes do what one does with twice the accumulation. Everything random is drawn from the seed and
+the step, or from generators that checkpoints restore: a run that was interrupted, or killed between two checkpoints,
+ends with the same weights, bit for bit, as one that was not.
+"""
+
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import torch
+from accelerate import Accelerator
+from tqdm import tqdm
+from transformers import PreTrainedModel
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import write_json
+from ctxsim_hf.train.interruption import Interruption
+
+SCHEDULES = ("linear", "cosine", "constant")
+
+
+@dataclass(kw_only=True)
+class LoopArguments(StageArguments):
+    learning_rate: float = HfArg(default=1e-3, help="Peak learning rate of AdamW.")
+    weight_decay: float = HfArg(default=0.0, help="Decoupled weight decay.")
+    schedule: str = HfArg(default="linear", help=f"How the rate falls after the warm-up: {', '.join(SCHEDULES)}.")
+    warmup: float = HfArg(default=0.05, help="Share of the run in which the rate rises from 0.")
+    max_grad_norm: float = HfArg(default=1.0, help="Longer gradients are cut to this length.")
+    tokens_per_batch: int = HfArg(
+        default=16_384, help="Tokens in a batch of one process; lower it if memory runs out."
+    )
+    gradient_accumulation_steps: int = HfArg(default=1, help="Batches of a process in one step.")
+    epochs: float = HfArg(default=1.0, help="Times to go through the training data.")
+    max_steps: int | None = HfArg(default=None, help="Stop after so many steps, whatever --epochs says.")
+    max_train_minutes: float | None = HfArg(
+        default=None,
+        help="Stop after so many minutes; the step it stopped at is recorded, but depends on the machine.",
+    )
+    mixed_precision: str | None = HfArg(default=None, help="no, fp16 or bf16; by default what accelerate is set to.")
+    seed: int = HfArg(default=0, help="Seed of everything random.")
+    eval_every: int = HfArg(default=1000, help="Steps between evaluations on held-out documents.")
+    checkpoint_every: int = HfArg(default=1000, help="Steps between checkpoints.")
+    keep_checkpoints: int = HfArg(default=2, help="Older ones are removed.")
+    log_every: int = HfArg(default=10, help="Steps between looks at the loss.")
+    report_to: str | None = HfArg(default=None, help="Tracker known to accelerate, e.g. tensorboard or wandb.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (
+        *StageArguments.unrecorded,
+        "eval_every",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "log_every",
+        "report_to",
+    )
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"unknown schedule {self.schedule!r}; expected one of {', '.join(SCHEDULES)}")
+        for name in ("tokens_per_batch", "gradient_accumulation_steps", "eval_every", "checkpoint_every", "log_every"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+
+
+class Task(Protocol):
+    """What the loop needs to know of a model and its data."""
+
+    model: PreTrainedModel
+
+    def batches(self, epoch: int) -> Sequence[Any]:
+        """The batches of an epoch, the same whenever asked."""
+
+    def collate(self, batch: Any, step: int) -> dict[str, torch.Tensor]:
+        """Tensors for the model's forward; anything random is drawn from the seed and the step."""
+
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
+        """Figures on held-out documents."""
+
+
+@dataclass
+class Progress:
+    """Where a run is; a checkpoint holds it as JSON."""
+
+    step: int = 0
+    epoch: int = 0
+    step_in_epoch: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+def make_accelerator(arguments: LoopArguments) -> Accelerator:
+    accelerator = Accelerator(
+        gradient_accumulation_steps=arguments.gradient_accumulation_steps,
+        mixed_precision=arguments.mixed_precision,
+        log_with=arguments.report_to,
+        project_dir=arguments.output + ".tracking" if arguments.report_to else None,
+    )
+    torch.manual_seed(arguments.seed)
+    return accelerator
+
+
+def train(task: Task, arguments: LoopArguments, folder: Path, accelerator: Accelerator) -> dict[str, Any]:
+    """Train `task.model`, keeping checkpoints under `folder`; returns the final figures."""
+    run = _Run(task, arguments, folder / "checkpoints", accelerator)
+    with _memory_errors_named(), Interruption() as interruption:
+        run.go(interruption)
+    metrics = task.evaluate(accelerator.unwrap_model(run.model))
+    run.log({f"eval/{name}": value for name, value in metrics.items()})
+    accelerator.end_training()
+    return {"steps": run.progress.step, "tokens": run.progress.tokens, "train_loss": run.last_loss, **metrics}
+
+
+class _Run:
+    def __init__(self, task: Task, arguments: LoopArguments, checkpoints: Path, accelerator: Accelerator) -> None:
+        self.task, self.arguments, self.checkpoints, self.accelerator = task, arguments, checkpoints, accelerator
+        optimizer = torch.optim.AdamW(
+            task.model.parameters(),
+            lr=arguments.learning_rate,
+            betas=(0.9, 0.999),
+            weight_decay=arguments.weight_decay,
+            fused=accelerator.device.type == "cpu",  # on a GPU, fused and scaled fp16 gradients do not mix
+        )
+        self.model, self.optimizer = accelerator.prepare(task.model, optimizer)
+        self.batches_per_step = accelerator.num_processes * arguments.gradient_accumulation_steps
+        self.progress = Progress()
+        self.last_loss = math.nan
+        self.total_steps = self._total_steps()
+        torch.manual_seed(arguments.seed + accelerator.process_index)  # no two processes drop the same units
+        self._resume()
+        self._recent: list[torch.Tensor] = []  # losses since the last look
+        if arguments.report_to:
+            accelerator.init_trackers("ctxsim", config={k: str(v) for k, v in arguments.recorded().items()})
+
+    def _total_steps(self) -> int:
+        per_epoch = len(self.task.batches(0)) // self.batches_per_step
+        if per_epoch == 0:
+            raise UserError(
+                f"{len(self.task.batches(0))} batches are too few for one step of {self.batches_per_step}; "
+                "lower --tokens-per-batch or --gradient-accumulation-steps, or add documents"
+            )
+        return self.arguments.max_steps or max(1, math.ceil(self.arguments.epochs * per_epoch))
+
+    def go(self, interruption: Interruption) -> None:
+        started, seconds_before = time.monotonic(), self.progress.seconds
+        bar = tqdm(
+            total=self.total_steps,
+            initial=self.progress.step,
+            desc="train",
+            unit="step",
+            disable=None if self.accelerator.is_main_process else True,
+        )
+        self.model.train()
+        with bar:
+            for batches in self._steps():
+                self._one_step(batches)
+                self.progress.seconds = seconds_before + time.monotonic() - started
+                bar.update()
+                done = self._done()
+                if done or self.progress.step % self.arguments.log_every == 0:
+                    self._look(bar, self.progress.tokens / self.progress.seconds)
+                    if self._agreed(interruption.came):
+                        self._save()
+                        raise KeyboardInterrupt
+                if done:
+                    return
+                if self.progress.step % self.arguments.checkpoint_every == 0:
+                    self._look(bar, self.progress.tokens / self.progress.seconds)  # never keep a broken model
+                    self._save()
+                if self.progress.step % self.arguments.eval_every == 0:
+                    self._evaluate()
+
+    def _steps(self) -> Iterator[list[Any]]:
+        """This process's batches for each step, from where the run is, epoch after epoch."""
+        while True:
+            plan = self.task.batches(self.progress.epoch)
+            while (self.progress.step_in_epoch + 1) * self.batches_per_step <= len(plan):
+                first = self.progress.step_in_epoch * self.batches_per_step + self.accelerator.process_index
+                self.progress.step += 1
+                self.progress.step_in_epoch += 1
+                yield [
+                    plan[first + number * self.accelerator.num_processes]
+                    for number in range(self.arguments.gradient_accumulation_steps)
+                ]
+            self.progress.epoch, self.progress.step_in_epoch = self.progress.epoch + 1, 0
+
+    def _one_step(self, batches: list[Any]) -> None:
+        factor = learning_rate_factor(self._share_done(), self.arguments.warmup, self.arguments.schedule)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.arguments.learning_rate * factor
+        for number, batch in enumerate(batches):
+            draw = (self.progress.step * len(batches) + number) * self.accelerator.num_processes
+            tensors = self.task.collate(batch, draw + self.accelerator.process_index)
+            self.progress.tokens += int(tensors["attention_mask"].sum()) * self.accelerator.num_processes
+            tensors = {name: tensor.to(self.accelerator.device) for name, tensor in tensors.items()}
+            with self.accelerator.accumulate(self.model):
+                loss = self.model(**tensors).loss
+                self.accelerator.backward(loss)
+                if self.accelerator.sync_gradients:
+                    self.accelerator.clip_grad_norm_(self.model.parameters(), self.arguments.max_grad_norm)
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+            self._recent.append(loss.detach())
+
+    def _share_done(self) -> float:
+        """How much of the run is behind: by steps, or by time where that is shorter."""
+        share = (self.progress.step - 1) / self.total_steps
+        if self.arguments.max_train_minutes:
+            share = max(share, self.progress.seconds / 60 / self.arguments.max_train_minutes)
+        return min(1.0, share)
+
+    def _done(self) -> bool:
+        limit = self.arguments.max_train_minutes
+        out_of_time = bool(limit) and self._agreed(self.progress.seconds / 60 >= (limit or 0))
+        return self.progress.step >= self.total_steps or out_of_time
+
+    def _agreed(self, wish: bool) -> bool:
+        """Whether any process wants to stop: all must stop at the same step."""
+        if self.accelerator.num_processes == 1:
+            return wish
+        wishes = torch.tensor([float(wish)], device=self.accelerator.device)
+        return bool(self.accelerator.reduce(wishes, "sum").item() > 0)
+
+    def _look(self, bar: tqdm, tokens_per_second: float) -> None:
+        """Fetch the mean loss since the last look; stop where it is no number."""
+        if not self._recent:
+            return
+        loss = self.accelerator.reduce(torch.stack(self._recent).mean(), "mean").item()
+        self._recent.clear()
+        if not math.isfinite(loss):
+            last = _last_checkpoint(self.checkpoints)
+            kept = f"the last good checkpoint is {str(last)!r}" if last else "there is no checkpoint yet"
+            raise UserError(
+                f"the loss became {loss} at step {self.progress.step}; {kept}. "
+                "Start again with a lower --learning-rate or --max-grad-norm, or with --mixed-precision no"
+            )
+        self.last_loss = loss
+        bar.set_postfix(loss=f"{loss:.4f}", tokens_per_s=f"{tokens_per_second:,.0f}")
+        self.log({"train/loss": loss, "train/learning_rate": self.optimizer.param_groups[0]["lr"]})
+
+    def log(self, values: dict[str, float]) -> None:
+        self.accelerator.log(values, step=self.progress.step)
+
+    def _evaluate(self) -> None:
+        figures = self.task.evaluate(self.accelerator.unwrap_model(self.model))
+        self.model.train()
+        self.log({f"eval/{name}": value for name, value in figures.items()})
+        if self.accelerator.is_main_process:
+            shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+            tqdm.write(f"step {self.progress.step}: loss {self.last_loss:.4f}, {shown}")
+
+    def _save(self) -> None:
+        name = f"step-{self.progress.step:08d}"
+        temporary = self.checkpoints / f"{name}.tmp"
+        self.accelerator.save_state(str(temporary))
+        if self.accelerator.is_main_process:
+            write_json(temporary / "progress.json", asdict(self.progress) | {"last_loss": self.last_loss})
+            shutil.rmtree(self.checkpoints / name, ignore_errors=True)
+            temporary.rename(self.checkpoints / name)
+            for old in _checkpoints(self.checkpoints)[: -self.arguments.keep_checkpoints]:
+                shutil.rmtree(old)
+        self.accelerator.wait_for_everyone()
+
+    def _resume(self) -> None:
+        last = _last_checkpoint(self.checkpoints)
+        if last is None:
+            return
+        self.accelerator.load_state(str(last))
+        state = json.loads((last / "progress.json").read_text("utf-8"))
+        self.last_loss = state.pop("last_loss")
+        self.progress = Progress(**state)
+        if self.accelerator.is_main_process:
+            tqdm.write(f"going on from step {self.progress.step}")
+
+
+def learning_rate_factor(share_done: float, warmup: float, schedule: str) -> float:
+    """Share of the peak rate: up from 0 during the warm-up, then as the schedule says, down to 0 at the end."""
+    if share_done < warmup:
+        return share_done / warmup
+    rest = (share_done - warmup) / max(1e-9, 1 - warmup)
+    return {"linear": 1 - rest, "cosine": 0.5 * (1 + math.cos(math.pi * rest)), "constant": 1.0}[schedule]
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("step-*") if path.suffix != ".tmp")
+
+
+def _last_checkpoint(folder: Path) -> Path | None:
+    return max(_checkpoints(folder), default=None)
+
+
+@contextmanager
+def _memory_errors_named() -> Iterator[None]:
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error):
+            first = str(error).splitlines()[0] if str(error) else "no memory left"
+            raise UserError(
+                f"out of memory ({first}). Lower --tokens-per-batch, and raise --gradient-accumulation-steps to match"
+            ) from error
+        raise

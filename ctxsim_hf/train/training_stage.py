@@ -1,0 +1,62 @@
+"""A training run as a stage: the main process keeps the folder, all processes train, and the folder ends up holding
+the model, its tokenizer, metrics.json and stage.json."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
+from transformers import TokenizersBackend
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import Stage, read_stage, write_json
+from ctxsim_hf.train.loop import LoopArguments, Task, make_accelerator, train
+
+PACKAGES = ("accelerate", "torch", "transformers")
+
+
+def run_training(
+    command: str,
+    arguments: LoopArguments,
+    inputs: dict[str, Any],
+    tokenizer: TokenizersBackend,
+    make_task: Callable[[], Task],
+    fit: Callable[..., dict[str, Any]] = train,
+) -> dict[str, Any]:
+    """Train what `make_task` makes and leave it in `arguments.output`; returns the counts of stage.json. `fit` is
+    the loop, or something else of its signature that sets the weights."""
+    accelerator = make_accelerator(arguments)
+    stage = Stage(command, arguments, inputs, PACKAGES)
+    with ExitStack() as stack:
+        _enter_on_main_process(stage, stack, accelerator)
+        if not stage.finished:
+            with accelerator.main_process_first():  # it fills the caches that the others read
+                task = make_task()
+            metrics = fit(task, arguments, stage.folder, accelerator)
+            state_dict = accelerator.get_state_dict(task.model)  # every process takes part in gathering it
+            if accelerator.is_main_process:
+                task.model.save_pretrained(stage.folder, state_dict=state_dict)
+                tokenizer.save_pretrained(stage.folder)
+                write_json(stage.folder / "metrics.json", metrics)
+                shutil.rmtree(stage.folder / "checkpoints", ignore_errors=True)
+                stage.finish(metrics)
+    accelerator.wait_for_everyone()
+    counts: dict[str, Any] = read_stage(arguments.output, command)["counts"]
+    return counts
+
+
+def _enter_on_main_process(stage: Stage, stack: ExitStack, accelerator: Accelerator) -> None:
+    """What the main process finds in the folder, an error too, all processes learn."""
+    found: list[Any] = [None, False]  # an error's text; whether the folder is finished
+    if accelerator.is_main_process:
+        try:
+            stack.enter_context(stage)
+            found[1] = stage.finished
+        except UserError as error:
+            found[0] = str(error)
+    broadcast_object_list(found)
+    if found[0]:
+        raise UserError(found[0])
+    stage.finished = found[1]
