@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # With two threads, OpenMP's busy waiting slows small models a hundredfold as soon as anything else needs a core.
 export OMP_WAIT_POLICY ?= PASSIVE
+# Corpora that `make artefacts` leaves out: the captions of one picture are paraphrases, which is half a label.
+WITHOUT ?= flickr8k flickr30k
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test artefacts lint format bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
@@ -16,6 +18,14 @@ demo: .venv/installed     ## from the documentation on this machine to chunks an
 
 test: lint                ## ruff, mypy, pytest
 	$(BIN)/pytest
+
+# Every command below goes on where it was interrupted, and does nothing where it is finished.
+artefacts: .venv/installed  ## train everything on real text: make artefacts DATA=corpora OUT=folder
+	@test -n "$(DATA)" -a -n "$(OUT)" || { echo "say where the corpora are and where to put the models: make artefacts DATA=DIR OUT=DIR"; exit 2; }
+	$(BIN)/ctxsim chunk --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --workers 2 --output $(OUT)/chunks
+	$(BIN)/ctxsim train-tokenizer --chunks $(OUT)/chunks --vocab-size 16000 --lowercase --output $(OUT)/tokenizer
+	$(BIN)/ctxsim train discriminator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --max-steps 800 --checkpoint-every 100 --output $(OUT)/discriminator
+	$(BIN)/ctxsim train generator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --epochs 2 --checkpoint-every 500 --output $(OUT)/generator
 
 lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff check .

@@ -77,10 +77,9 @@ def best(corpus: Path, output: Path, repeat: int, workers: int) -> dict[str, flo
 def chunk(corpus: Path, output: Path, workers: int) -> dict[str, float]:
     """Seconds, and the peak memory of the process and its workers together."""
     shutil.rmtree(output, ignore_errors=True)
-    code = "import sys; from ctxsim_hf.cli import main; sys.exit(main())"
     words = ["chunk", "--corpus", str(corpus), "--output", str(output), "--workers", str(workers)]
     start = time.perf_counter()
-    process = psutil.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL)
+    process = psutil.Popen([Path(sys.executable).with_name("ctxsim"), *words], stdout=subprocess.DEVNULL)
     peak = [0]
     watcher = threading.Thread(target=watch, args=(process, peak))
     watcher.start()

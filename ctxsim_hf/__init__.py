@@ -1,18 +1,32 @@
 """Sentence similarity learned from plain documents: two sentences are alike if they fit the same contexts."""
 
 import importlib
+import sys
+from pathlib import Path
 from typing import Any
+
+from ctxsim_hf.registration import register_auto_classes
 
 __version__ = "0.1.0"
 
-# Public name -> its module, imported when the name is first used: torch alone takes seconds, and `ctxsim --help` or
-# whoever only reads chunks should not wait for it.
+# Public name -> its module, imported when the name is first used.
 _PUBLIC = {
     "Chunk": "ctxsim_hf.corpus.chunks",
     "Context": "ctxsim_hf.corpus.chunks",
+    "ContextDiscriminatorConfig": "ctxsim_hf.models.configuration_ctxsim",
+    "ContextDiscriminatorModel": "ctxsim_hf.models.modeling_discriminator",
+    "ContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
+    "ContextGeneratorModel": "ctxsim_hf.models.modeling_generator",
+    "LightContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
+    "LightContextGeneratorModel": "ctxsim_hf.models.modeling_light_generator",
     "read_chunks": "ctxsim_hf.corpus.chunks",
 }
 __all__ = ["__version__", *_PUBLIC]
+
+# `import ctxsim_hf` is all it takes for AutoModel to open our models. The command `ctxsim` does without: importing
+# torch takes seconds, and neither its help nor its workers that split sentences should wait for it.
+if Path(sys.argv[0]).name != "ctxsim":
+    register_auto_classes()
 
 
 def __getattr__(name: str) -> Any:

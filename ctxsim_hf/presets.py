@@ -8,30 +8,32 @@ _TINY = {
     "vocab_size": 2000,
     "lowercase": True,
     "width": 1,
-    "discriminator": {"embedding_size": 32, "hidden_size": 32, "head_size": 32},
-    "generator": {"layers": 1, "hidden_size": 32, "heads": 2, "ffn_size": 64},
-    "light_generator": {"hidden_size": 32},
+    "discriminator": {"embedding_size": 32, "hidden_size": 32, "head_size": 32, "learning_rate": 4e-3},
+    "generator": {"layers": 1, "hidden_size": 32, "heads": 2, "ffn_size": 64, "learning_rate": 4e-3},
+    "light_generator": {"hidden_size": 32, "learning_rate": 1e-2},
 }
 _LIGHT = {
     "vocab_size": 16_000,
     "lowercase": True,
     "width": 1,
-    "discriminator": {"embedding_size": 128, "hidden_size": 128, "head_size": 256},
-    "light_generator": {"hidden_size": 256},
+    "discriminator": {"embedding_size": 128, "hidden_size": 128, "head_size": 256, "learning_rate": 4e-3},
+    "light_generator": {"hidden_size": 256, "learning_rate": 1e-2},
 }
 _SMALL = _LIGHT | {
     "vocab_size": 8000,
-    "generator": {"layers": 2, "hidden_size": 192, "heads": 4, "ffn_size": 768},
+    "generator": {"layers": 2, "hidden_size": 192, "heads": 4, "ffn_size": 768, "learning_rate": 2e-3},
 }
 _BASE = {
     "vocab_size": 32_000,
     "lowercase": False,
     "width": 2,
-    "discriminator": {"embedding_size": 300, "hidden_size": 300, "head_size": 300},
-    "generator": {"layers": 6, "hidden_size": 512, "heads": 8, "ffn_size": 2048},
+    "discriminator": {"embedding_size": 300, "hidden_size": 300, "head_size": 300, "learning_rate": 1e-3},
+    "generator": {"layers": 6, "hidden_size": 512, "heads": 8, "ffn_size": 2048, "learning_rate": 5e-4},
 }
 # The paper's sizes, section 4.1.
-_LARGE = _BASE | {"generator": {"layers": 6, "hidden_size": 1024, "heads": 16, "ffn_size": 4096}}
+_LARGE = _BASE | {
+    "generator": {"layers": 6, "hidden_size": 1024, "heads": 16, "ffn_size": 4096, "learning_rate": 2e-4}
+}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": _TINY,

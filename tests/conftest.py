@@ -2,6 +2,8 @@
 
 import os
 import random
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,17 +14,11 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Before any test module imports a Hugging Face library, which read these once.
+    # Before any test module imports a Hugging Face library, which read these once; other processes inherit them.
     os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    import datasets
-
-    datasets.config.HF_DATASETS_CACHE = tmp_path_factory.mktemp("datasets_cache")
-    datasets.disable_progress_bars()
+    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="ctxsim-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(os.environ["HF_HOME"], ignore_errors=True))
 
 
 @pytest.fixture

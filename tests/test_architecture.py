@@ -12,7 +12,10 @@ SHARED = {"arguments", "errors", "presets", "stage"}
 
 def imported_rooms(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    module = ast.parse(path.read_text("utf-8"))
+    # A module may hand itself to the command line when it is run, which is not an import of the room.
+    module.body = [node for node in module.body if not (isinstance(node, ast.If) and "__main__" in ast.unparse(node))]
+    for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names.add(node.module)
         elif isinstance(node, ast.Import):

@@ -21,7 +21,6 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
         return
     # Not fork: a forked child of a process with threads (Arrow, datasets) can hang.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
     pending: deque[Future[Result]] = deque()
     with ProcessPoolExecutor(workers, context, initializer=_die_with_parent) as pool:
         try:

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -32,7 +32,7 @@ SCHEDULES = ("linear", "cosine", "constant")
 
 @dataclass(kw_only=True)
 class LoopArguments(StageArguments):
-    learning_rate: float = HfArg(default=1e-3, help="Peak learning rate of AdamW.")
+    learning_rate: float | None = HfArg(default=None, help="Peak learning rate of AdamW; by default the preset's.")
     weight_decay: float = HfArg(default=0.0, help="Decoupled weight decay.")
     schedule: str = HfArg(default="linear", help=f"How the rate falls after the warm-up: {', '.join(SCHEDULES)}.")
     warmup: float = HfArg(default=0.05, help="Share of the run in which the rate rises from 0.")
@@ -49,18 +49,18 @@ class LoopArguments(StageArguments):
     )
     mixed_precision: str | None = HfArg(default=None, help="no, fp16 or bf16; by default what accelerate is set to.")
     seed: int = HfArg(default=0, help="Seed of everything random.")
-    eval_every: int = HfArg(default=1000, help="Steps between evaluations on held-out documents.")
-    checkpoint_every: int = HfArg(default=1000, help="Steps between checkpoints.")
+    eval_every: int = HfArg(default=1000, help="Steps between evaluations on held-out documents, about.")
+    checkpoint_every: int = HfArg(default=500, help="Steps between checkpoints, about.")
     keep_checkpoints: int = HfArg(default=2, help="Older ones are removed.")
-    log_every: int = HfArg(default=10, help="Steps between looks at the loss.")
+    log_every: int = HfArg(
+        default=10, help="Steps between looks at the loss, when a run may also be saved or stopped."
+    )
     report_to: str | None = HfArg(default=None, help="Tracker known to accelerate, e.g. tensorboard or wandb.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *StageArguments.unrecorded,
-        "eval_every",
         "checkpoint_every",
         "keep_checkpoints",
-        "log_every",
         "report_to",
     )
 
@@ -96,6 +96,8 @@ class Progress:
     step_in_epoch: int = 0
     seconds: float = 0.0
     tokens: int = 0
+    loss: float = math.nan  # mean since the look before the last
+    history: list[dict[str, float]] = field(default_factory=list)  # losses and evaluations, by step
 
 
 def make_accelerator(arguments: LoopArguments) -> Accelerator:
@@ -115,17 +117,24 @@ def train(task: Task, arguments: LoopArguments, folder: Path, accelerator: Accel
     with _memory_errors_named(), Interruption() as interruption:
         run.go(interruption)
     metrics = task.evaluate(accelerator.unwrap_model(run.model))
-    run.log({f"eval/{name}": value for name, value in metrics.items()})
-    accelerator.end_training()
-    return {"steps": run.progress.step, "tokens": run.progress.tokens, "train_loss": run.last_loss, **metrics}
+    run.log(metrics, "eval/")
+    if accelerator.is_main_process:
+        write_json(folder / "history.json", run.progress.history)
+    return {
+        "steps": run.progress.step,
+        "tokens": run.progress.tokens,
+        "train_loss": run.progress.loss,
+        **metrics,
+    }
 
 
 class _Run:
     def __init__(self, task: Task, arguments: LoopArguments, checkpoints: Path, accelerator: Accelerator) -> None:
         self.task, self.arguments, self.checkpoints, self.accelerator = task, arguments, checkpoints, accelerator
+        self.peak_rate = float(arguments.learning_rate or 1e-3)
         optimizer = torch.optim.AdamW(
             task.model.parameters(),
-            lr=arguments.learning_rate,
+            lr=self.peak_rate,
             betas=(0.9, 0.999),
             weight_decay=arguments.weight_decay,
             fused=accelerator.device.type == "cpu",  # on a GPU, fused and scaled fp16 gradients do not mix
@@ -133,7 +142,6 @@ class _Run:
         self.model, self.optimizer = accelerator.prepare(task.model, optimizer)
         self.batches_per_step = accelerator.num_processes * arguments.gradient_accumulation_steps
         self.progress = Progress()
-        self.last_loss = math.nan
         self.total_steps = self._total_steps()
         torch.manual_seed(arguments.seed + accelerator.process_index)  # no two processes drop the same units
         self._resume()
@@ -166,18 +174,22 @@ class _Run:
                 self.progress.seconds = seconds_before + time.monotonic() - started
                 bar.update()
                 done = self._done()
-                if done or self.progress.step % self.arguments.log_every == 0:
-                    self._look(bar, self.progress.tokens / self.progress.seconds)
-                    if self._agreed(interruption.came):
-                        self._save()
-                        raise KeyboardInterrupt
+                if not done and self.progress.step % self.arguments.log_every:
+                    continue
+                self._look(bar)  # stops at a broken model, so no checkpoint ever holds one
+                if self._agreed(interruption.came):
+                    self._save()
+                    raise KeyboardInterrupt
                 if done:
                     return
-                if self.progress.step % self.arguments.checkpoint_every == 0:
-                    self._look(bar, self.progress.tokens / self.progress.seconds)  # never keep a broken model
-                    self._save()
-                if self.progress.step % self.arguments.eval_every == 0:
+                if self._passed(self.arguments.eval_every):
                     self._evaluate()
+                if self._passed(self.arguments.checkpoint_every):
+                    self._save()
+
+    def _passed(self, interval: int) -> bool:
+        """Whether a multiple of the interval lies between the last look and now."""
+        return self.progress.step // interval > (self.progress.step - self.arguments.log_every) // interval
 
     def _steps(self) -> Iterator[list[Any]]:
         """This process's batches for each step, from where the run is, epoch after epoch."""
@@ -196,7 +208,7 @@ class _Run:
     def _one_step(self, batches: list[Any]) -> None:
         factor = learning_rate_factor(self._share_done(), self.arguments.warmup, self.arguments.schedule)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.arguments.learning_rate * factor
+            group["lr"] = self.peak_rate * factor
         for number, batch in enumerate(batches):
             draw = (self.progress.step * len(batches) + number) * self.accelerator.num_processes
             tensors = self.task.collate(batch, draw + self.accelerator.process_index)
@@ -230,40 +242,41 @@ class _Run:
         wishes = torch.tensor([float(wish)], device=self.accelerator.device)
         return bool(self.accelerator.reduce(wishes, "sum").item() > 0)
 
-    def _look(self, bar: tqdm, tokens_per_second: float) -> None:
+    def _look(self, bar: tqdm) -> None:
         """Fetch the mean loss since the last look; stop where it is no number."""
-        if not self._recent:
-            return
         loss = self.accelerator.reduce(torch.stack(self._recent).mean(), "mean").item()
         self._recent.clear()
         if not math.isfinite(loss):
             last = _last_checkpoint(self.checkpoints)
             kept = f"the last good checkpoint is {str(last)!r}" if last else "there is no checkpoint yet"
             raise UserError(
-                f"the loss became {loss} at step {self.progress.step}; {kept}. "
+                f"the loss became {loss} by step {self.progress.step}; {kept}. "
                 "Start again with a lower --learning-rate or --max-grad-norm, or with --mixed-precision no"
             )
-        self.last_loss = loss
+        self.progress.loss = loss
+        tokens_per_second = self.progress.tokens / self.progress.seconds
         bar.set_postfix(loss=f"{loss:.4f}", tokens_per_s=f"{tokens_per_second:,.0f}")
-        self.log({"train/loss": loss, "train/learning_rate": self.optimizer.param_groups[0]["lr"]})
+        self.log({"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}, "train/")
 
-    def log(self, values: dict[str, float]) -> None:
+    def log(self, values: dict[str, float], prefix: str) -> None:
+        values = {prefix + name: value for name, value in values.items()}
+        self.progress.history.append({"step": self.progress.step, **values})
         self.accelerator.log(values, step=self.progress.step)
 
     def _evaluate(self) -> None:
         figures = self.task.evaluate(self.accelerator.unwrap_model(self.model))
         self.model.train()
-        self.log({f"eval/{name}": value for name, value in figures.items()})
+        self.log(figures, "eval/")
         if self.accelerator.is_main_process:
             shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
-            tqdm.write(f"step {self.progress.step}: loss {self.last_loss:.4f}, {shown}")
+            tqdm.write(f"step {self.progress.step}: loss {self.progress.loss:.4f}, {shown}")
 
     def _save(self) -> None:
         name = f"step-{self.progress.step:08d}"
         temporary = self.checkpoints / f"{name}.tmp"
         self.accelerator.save_state(str(temporary))
         if self.accelerator.is_main_process:
-            write_json(temporary / "progress.json", asdict(self.progress) | {"last_loss": self.last_loss})
+            write_json(temporary / "progress.json", asdict(self.progress))
             shutil.rmtree(self.checkpoints / name, ignore_errors=True)
             temporary.rename(self.checkpoints / name)
             for old in _checkpoints(self.checkpoints)[: -self.arguments.keep_checkpoints]:
@@ -275,9 +288,7 @@ class _Run:
         if last is None:
             return
         self.accelerator.load_state(str(last))
-        state = json.loads((last / "progress.json").read_text("utf-8"))
-        self.last_loss = state.pop("last_loss")
-        self.progress = Progress(**state)
+        self.progress = Progress(**json.loads((last / "progress.json").read_text("utf-8")))
         if self.accelerator.is_main_process:
             tqdm.write(f"going on from step {self.progress.step}")
 

@@ -1,5 +1,5 @@
 """A training run as a stage: the main process keeps the folder, all processes train, and the folder ends up holding
-the model, its tokenizer, metrics.json and stage.json."""
+the model, its tokenizer, metrics.json, history.json and stage.json."""
 
 import shutil
 from collections.abc import Callable
@@ -32,6 +32,8 @@ def run_training(
     with ExitStack() as stack:
         _enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
+            if accelerator.is_main_process:
+                stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
             with accelerator.main_process_first():  # it fills the caches that the others read
                 task = make_task()
             metrics = fit(task, arguments, stage.folder, accelerator)
@@ -43,6 +45,7 @@ def run_training(
                 shutil.rmtree(stage.folder / "checkpoints", ignore_errors=True)
                 stage.finish(metrics)
     accelerator.wait_for_everyone()
+    accelerator.end_training()
     counts: dict[str, Any] = read_stage(arguments.output, command)["counts"]
     return counts
 

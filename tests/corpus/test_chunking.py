@@ -82,7 +82,7 @@ def test_killed_and_run_again_it_leaves_the_same_bytes(ctxsim: Run, tmp_path: Pa
     for i in range(300):
         (tmp_path / f"texts/{i:03}.txt").write_text(make_text(200, i))
     words = ["chunk", "--corpus", str(tmp_path / "texts"), "--shard-chars", "8000", "--workers", "2", "--output"]
-    command = [sys.executable, "-c", "import sys; from ctxsim_hf.cli import main; sys.exit(main())", *words]
+    command = [Path(sys.executable).with_name("ctxsim"), *words]
     assert ctxsim(*words, tmp_path / "undisturbed")[0] == 0
     for shards in (1, 10):
         with subprocess.Popen([*command, str(tmp_path / "out")], start_new_session=True) as process:

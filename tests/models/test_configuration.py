@@ -10,15 +10,15 @@ import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError, StrictDataclassFieldValidationError
 from transformers import PreTrainedConfig
 
-from ctxsim_hf.models import (
+from ctxsim_hf import (
     ContextDiscriminatorConfig,
     ContextDiscriminatorModel,
     ContextGeneratorConfig,
     ContextGeneratorModel,
     LightContextGeneratorConfig,
     LightContextGeneratorModel,
-    register_auto_classes,
 )
+from ctxsim_hf.registration import register_auto_classes
 
 DISCRIMINATOR, GENERATOR, LIGHT = ContextDiscriminatorConfig, ContextGeneratorConfig, LightContextGeneratorConfig
 
@@ -86,8 +86,7 @@ FRESH_PROCESS = """
 import sys
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
-from ctxsim_hf.models import register_auto_classes
-register_auto_classes()
+import ctxsim_hf
 for name, (inputs, expected) in torch.load(sys.argv[1] + "/expected.pt").items():
     path = f"{sys.argv[1]}/{name}"
     for auto in [AutoModel] + [AutoModelForSeq2SeqLM] * (name == "generator"):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from ctxsim_hf.models import ContextDiscriminatorConfig, ContextDiscriminatorModel
+from ctxsim_hf import ContextDiscriminatorConfig, ContextDiscriminatorModel
 from ctxsim_hf.models import modeling_discriminator as module
 
 

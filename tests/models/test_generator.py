@@ -7,8 +7,9 @@ import pytest
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
-from ctxsim_hf.models import DIRECTIONS, ContextGeneratorConfig, ContextGeneratorModel
+from ctxsim_hf import ContextGeneratorConfig, ContextGeneratorModel
 from ctxsim_hf.models import modeling_generator as module
+from ctxsim_hf.models.configuration_ctxsim import DIRECTIONS
 
 SIZES = {
     "vocab_size": 40, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,

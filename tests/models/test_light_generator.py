@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from ctxsim_hf.models import DIRECTIONS, LightContextGeneratorConfig, LightContextGeneratorModel, SentenceFactors
+from ctxsim_hf import LightContextGeneratorConfig, LightContextGeneratorModel
 from ctxsim_hf.models import modeling_light_generator as module
+from ctxsim_hf.models.configuration_ctxsim import DIRECTIONS
+from ctxsim_hf.models.modeling_light_generator import SentenceFactors
 from ctxsim_hf.models.sampled_normaliser import choose_tokens, sampled_normaliser
 
 VOCABULARY, HIDDEN = 30, 6

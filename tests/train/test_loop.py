@@ -1,0 +1,178 @@
+"""The training loop: interrupted or killed it ends with the same weights; two processes do what one does; what goes
+wrong is said in one line."""
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.train.loop import _memory_errors_named, learning_rate_factor
+
+Run = Callable[..., tuple[int, str, str]]
+BIN = Path(sys.executable).parent
+
+
+def words(corpus: Path, output: Path, *flags: object, what: str = "discriminator") -> list[str]:
+    fixed = ["train", what, "--preset", "tiny", "--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer"]
+    every = ["--tokens-per-batch", 1500, "--log-every", 2, "--checkpoint-every", 6, "--output", output]
+    return [str(word) for word in [*fixed, *every, *flags]]
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def losses(folder: Path) -> list[float]:
+    return [row["train/loss"] for row in json.loads((folder / "history.json").read_text()) if "train/loss" in row]
+
+
+def test_learning_rate_by_hand() -> None:
+    assert [learning_rate_factor(x, 0.2, "linear") for x in (0, 0.1, 0.2, 0.6, 1)] == pytest.approx(
+        [0, 0.5, 1, 0.5, 0]
+    )
+    assert [learning_rate_factor(x, 0, "cosine") for x in (0, 0.5, 1)] == pytest.approx([1, 0.5, 0])
+    assert learning_rate_factor(0.9, 0.1, "constant") == 1
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from ctxsim_hf.cli import main
+
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    assert main(words(corpus, output, "--max-steps", 40)) == 0
+    return output
+
+
+def test_the_folder_holds_the_model_and_how_it_was_made(undisturbed: Path) -> None:
+    assert sorted(path.name for path in undisturbed.iterdir()) == [
+        "config.json",
+        "history.json",
+        "metrics.json",
+        "model.safetensors",
+        "stage.json",
+        "stage.log",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+    record = json.loads((undisturbed / "stage.json").read_text())
+    assert record["counts"]["steps"] == 40
+    assert record["arguments"]["hidden_size"] == 32, "what the preset filled is recorded"
+    assert len(losses(undisturbed)) == 20
+    assert losses(undisturbed)[-1] < losses(undisturbed)[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_and_resumed_it_ends_with_the_same_weights(
+    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    command = words(corpus, tmp_path / "out", "--max-steps", 40)
+    checkpoints = tmp_path / "out.partial/checkpoints"
+    with subprocess.Popen([BIN / "ctxsim", *command], stderr=subprocess.PIPE, text=True) as process:
+        while not list(checkpoints.glob("step-*[0-9]")):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.005)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert not (tmp_path / "out").exists()
+    if number == signal.SIGTERM:
+        assert process.returncode == 130
+        assert err.endswith("ctxsim train discriminator: interrupted; run the same command again to go on\n")
+    assert 1 <= len(list(checkpoints.glob("step-*[0-9]"))) <= 2, "only the last two are kept"
+    code, out, err = ctxsim(*command)
+    assert code == 0 and "going on from step" in out + err
+    for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
+
+
+def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim: Run) -> None:
+    """Whatever is in a checkpoint opens with weights_only=True, as accelerate itself opens it, or is no pickle."""
+    command = words(corpus, tmp_path / "out", "--max-steps", 8, "--learning-rate", 1e-3)
+    (tmp_path / "out.partial").mkdir()
+    process = subprocess.Popen([BIN / "ctxsim", *command])
+    while process.poll() is None and not list(tmp_path.glob("out.partial/checkpoints/step-*[0-9]")):
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    (checkpoint,) = tmp_path.glob("out.partial/checkpoints/step-*[0-9]")
+    names = {path.name for path in checkpoint.iterdir()}
+    assert names == {"model.safetensors", "optimizer.bin", "random_states_0.pkl", "progress.json"}
+    torch.load(checkpoint / "optimizer.bin", weights_only=True)
+
+
+@pytest.mark.parametrize(("what", "flags"), [("discriminator", ["--dropout", 0]), ("generator", ["--num-sampled", 0])])
+def test_two_processes_follow_the_loss_of_one(
+    ctxsim: Run, corpus: Path, tmp_path: Path, what: str, flags: list[object]
+) -> None:
+    common = [*flags, "--max-steps", 20, "--log-every", 1]
+    one = words(corpus, tmp_path / "one", *common, "--gradient-accumulation-steps", 2, what=what)
+    assert ctxsim(*one)[0] == 0
+    two = words(corpus, tmp_path / "two", *common, what=what)
+    config = Path(__file__).parents[2] / "accelerate_configs/two_cpu_processes.yaml"
+    launch = [BIN / "accelerate", "launch", "--config_file", config, "-m", f"ctxsim_hf.train.{what}", *two[2:]]
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(launch, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("is finished") == 1, "one process speaks"
+    assert "training on 2 process(es)" in (tmp_path / "two/stage.log").read_text()
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
+    assert len(losses(tmp_path / "two")) == 20
+
+
+def test_a_launcher_gets_one_plain_line_for_an_error(corpus: Path, tmp_path: Path) -> None:
+    bad = words(corpus, tmp_path / "out", "--tokens-per-batch", 10)
+    config = Path(__file__).parents[2] / "accelerate_configs/two_cpu_processes.yaml"
+    launch = [BIN / "accelerate", "launch", "--config_file", config, "-m", "ctxsim_hf.train.discriminator", *bad[2:]]
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(launch, env=environment, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert len(re.findall(r"ctxsim train discriminator: --tokens-per-batch 10 is less than", result.stderr)) == 1
+
+
+def test_a_loss_that_is_no_number_stops_the_run(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    code, _, err = ctxsim(*words(corpus, tmp_path / "out", "--max-steps", 40, "--learning-rate", 1e38))
+    assert code == 2
+    assert re.search(r"the loss became (nan|inf) by step \d+; .*lower --learning-rate", err)
+    for checkpoint in tmp_path.glob("out.partial/checkpoints/*/progress.json"):
+        assert math.isfinite(json.loads(checkpoint.read_text())["loss"])
+
+
+def test_memory_errors_name_the_flag() -> None:
+    with pytest.raises(UserError, match=r"out of memory .*Lower --tokens-per-batch"), _memory_errors_named():
+        torch.empty(10**15)
+    with pytest.raises(RuntimeError, match="something else"), _memory_errors_named():
+        raise RuntimeError("something else")
+
+
+def test_a_time_limit_records_the_step_it_stopped_at(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    flags = ("--max-train-minutes", 0.01, "--epochs", 1000)
+    assert ctxsim(*words(corpus, tmp_path / "out", *flags))[0] == 0
+    steps = json.loads((tmp_path / "out/metrics.json").read_text())["steps"]
+    assert 1 <= steps < 5000
+
+
+def test_other_arguments_are_refused_and_equal_ones_find_it_done(ctxsim: Run, corpus: Path, undisturbed: Path) -> None:
+    before = weights(undisturbed)
+    code, _, err = ctxsim(*words(corpus, undisturbed, "--max-steps", 41))
+    assert code == 2 and "arguments.max_steps was 40, now 41" in err
+    code, out, _ = ctxsim(*words(corpus, undisturbed, "--max-steps", 40, "--checkpoint-every", 100))
+    assert code == 0 and "is finished" in out
+    assert weights(undisturbed) == before
+
+
+@pytest.mark.parametrize("name", ["one_cpu", "two_cpu_processes", "one_gpu", "many_gpus", "fsdp"])
+def test_accelerate_reads_our_configurations(name: str) -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    config: Any = load_config_from_file(str(Path(__file__).parents[2] / f"accelerate_configs/{name}.yaml"))
+    assert config.num_processes == {"two_cpu_processes": 2, "many_gpus": 8, "fsdp": 8}.get(name, 1)
