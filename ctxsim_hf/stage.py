@@ -189,10 +189,11 @@ def verify_files(folder: str | Path, record: Mapping[str, Any], digests: bool = 
             raise UserError(f"{str(path)!r} is damaged: its bytes changed; make the folder again with --overwrite")
 
 
-def describe_stage(folder: str | Path) -> dict[str, Any]:
+def describe_stage(folder: str | Path, command: str) -> dict[str, Any]:
     """How a stage that reads this folder records it: one digest for everything in it (stage.json holds the digest of
     each file), and where that came from in turn. Not where it lay: a folder may be moved."""
-    return {"xxh3_128": digest_file(Path(folder) / STAGE_FILE), "inputs": read_stage(folder)["inputs"]}
+    record = read_stage(folder, command)
+    return {"xxh3_128": digest_file(Path(folder) / STAGE_FILE), "inputs": record["inputs"]}
 
 
 def describe_file(path: Path) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_equal_runs_leave_equal_bytes_and_a_finished_folder_is_left_alone(tmp_pa
     make(tmp_path / "a")
     make(tmp_path / "elsewhere" / "b")
     assert (tmp_path / "a/stage.json").read_bytes() == (tmp_path / "elsewhere/b/stage.json").read_bytes()
-    assert describe_stage(tmp_path / "a") == describe_stage(tmp_path / "elsewhere/b")
+    assert describe_stage(tmp_path / "a", "toy") == describe_stage(tmp_path / "elsewhere/b", "toy")
     make(tmp_path / "a", text="never written")
     assert (tmp_path / "a/data/a.txt").read_text() == "hello"
 

@@ -91,7 +91,7 @@ def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str
     tokenizer_file = Path(tokenizer_folder) / "tokenizer.json"
     if not tokenizer_file.exists():
         raise UserError(f"no tokenizer in {str(tokenizer_folder)!r}: expected a file tokenizer.json there")
-    made_from = [FORMAT, describe_stage(chunks)["xxh3_128"], digest_file(tokenizer_file), split]
+    made_from = [FORMAT, describe_stage(chunks, "chunk")["xxh3_128"], digest_file(tokenizer_file), split]
     folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
     folder.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(str(folder) + ".lock"):

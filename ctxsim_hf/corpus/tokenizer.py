@@ -59,7 +59,7 @@ def run(arguments: TokenizerArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
     chunked = read_stage(arguments.chunks, "chunk")
     verify_files(arguments.chunks, chunked, digests=False)
-    inputs = {"chunks": describe_stage(arguments.chunks)}
+    inputs = {"chunks": describe_stage(arguments.chunks, "chunk")}
     with Stage(
         "train-tokenizer", arguments, inputs, packages=("sentencepiece", "tokenizers", "transformers")
     ) as stage:

@@ -9,6 +9,7 @@ source and V sqrt(S) as part of a target, with the unigram log-probabilities as 
 factor for each of the three questions, is the value that makes training contexts most likely.
 """
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,8 @@ def positive_mutual_information(counts: scipy.sparse.csr_array) -> scipy.sparse.
 @torch.no_grad()
 def set_token_vectors(model: LightContextGeneratorModel, matrix: scipy.sparse.csr_array, seed: int) -> None:
     size = model.config.hidden_size
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse", UserWarning)  # torch calls its CSR matrices beta
         torch.manual_seed(seed)
         sparse = torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr),

@@ -36,7 +36,7 @@ class ContextTrainingArguments(LoopArguments):
         tokenizer_file = Path(self.tokenizer) / "tokenizer.json"
         if not tokenizer_file.exists():
             raise UserError(f"no tokenizer in {self.tokenizer!r}: expected a file tokenizer.json there")
-        return {"chunks": describe_stage(self.chunks), "tokenizer": {"xxh3_128": digest_file(tokenizer_file)}}
+        return {"chunks": describe_stage(self.chunks, "chunk"), "tokenizer": {"xxh3_128": digest_file(tokenizer_file)}}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,48 @@
+"""`ctxsim train discriminator` learns which sentence belongs in a context; the linear head cannot."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize(("head", "learns"), [("mlp", True), ("linear", False)])
+def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Path, head: str, learns: bool) -> None:
+    flags = ("--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--preset", "tiny", "--head", head)
+    code, _, err = ctxsim(
+        "train", "discriminator", *flags, "--max-steps", 150, "--tokens-per-batch", 3000, "--output", tmp_path / "out"
+    )
+    assert code == 0, err
+    accuracy = json.loads((tmp_path / "out/metrics.json").read_text())["accuracy_corpus"]
+    assert accuracy > 0.8 if learns else 0.4 < accuracy < 0.6
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--preset", "huge"], "unknown preset 'huge'; expected one of tiny, light, small, base, large"),
+        (["--head", "conv"], "unknown head 'conv'; expected one of mlp, linear"),
+        (["--chunks", "nowhere"], "expected a folder made by `ctxsim chunk`, but 'nowhere' does not exist"),
+        (["--tokenizer", "nowhere"], "no tokenizer in 'nowhere': expected a file tokenizer.json there"),
+        (["--tokens-per-batch", 10], "--tokens-per-batch 10 is less than"),
+        (["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2], "1 batches are too few for one step of 2"),
+        (["--schedule", "steep"], "unknown schedule 'steep'; expected one of linear, cosine, constant"),
+        (["--max-sentence-tokens", 0], "--max_sentence_tokens must be at least 1, got 0"),
+    ],
+)
+def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, tmp_path: Path, flags: list[object], message: str) -> None:
+    fixed = ("--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--output", tmp_path / "out")
+    code, _, err = ctxsim("train", "discriminator", *fixed, *flags)
+    assert code == 2
+    assert err.startswith("ctxsim train discriminator: ") and message in err and err.count("\n") == 1
+
+
+def test_chunks_without_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    chunked = ("chunk", "--corpus", corpus / "texts.jsonl", "--held-out", 0, "--output", tmp_path / "chunks")
+    assert ctxsim(*chunked)[0] == 0
+    flags = ("--chunks", tmp_path / "chunks", "--tokenizer", corpus / "tokenizer", "--output", tmp_path / "out")
+    code, _, err = ctxsim("train", "discriminator", *flags)
+    assert code == 2 and "has no held_out chunks" in err
