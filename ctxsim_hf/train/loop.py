@@ -275,6 +275,7 @@ class _Run:
         name = f"step-{self.progress.step:08d}"
         temporary = self.checkpoints / f"{name}.tmp"
         self.accelerator.save_state(str(temporary))
+        self.accelerator.wait_for_everyone()  # each process writes its generators' states there
         if self.accelerator.is_main_process:
             write_json(temporary / "progress.json", asdict(self.progress))
             shutil.rmtree(self.checkpoints / name, ignore_errors=True)

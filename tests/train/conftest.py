@@ -16,18 +16,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `chunks` and `tokenizer`, made by the commands."""
     folder = tmp_path_factory.mktemp("training")
     chooser = random.Random(0)
-    topics = [[_word(chooser) for _ in range(12)] for _ in range(20)]
+    topics = [[_word(chooser) for _ in range(8)] for _ in range(6)]
     common = [_word(chooser) for _ in range(30)]
     with (folder / "texts.jsonl").open("w") as file:
         for number in range(240):
             words = topics[number % len(topics)]
             sentences = [
-                " ".join(chooser.sample(words, 3) + chooser.sample(common, chooser.randint(2, 8))).capitalize()
+                " ".join(chooser.sample(common, chooser.randint(1, 5)) + chooser.sample(words, 3)) + "."
                 for _ in range(chooser.randint(6, 24))
             ]
-            file.write(
-                json.dumps({"id": number, "text": "\n\n".join(f"{text} concluding." for text in sentences)}) + "\n"
-            )
+            file.write(json.dumps({"id": number, "text": "\n\n".join(sentences)}) + "\n")
     words = ["chunk", "--corpus", folder / "texts.jsonl", "--held-out", "0.1", "--output", folder / "chunks"]
     assert main([str(word) for word in words]) == 0
     words = ["train-tokenizer", "--chunks", folder / "chunks", "--vocab-size", "900", "--output", folder / "tokenizer"]

@@ -11,13 +11,14 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.parametrize(("head", "learns"), [("mlp", True), ("linear", False)])
 def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Path, head: str, learns: bool) -> None:
-    flags = ("--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--preset", "tiny", "--head", head)
-    code, _, err = ctxsim(
-        "train", "discriminator", *flags, "--max-steps", 150, "--tokens-per-batch", 3000, "--output", tmp_path / "out"
-    )
+    data = ("--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--output", tmp_path / "out")
+    sizes = ("--preset", "tiny", "--hidden-size", 64, "--embedding-size", 64, "--head-size", 128, "--head", head)
+    steps = ("--max-steps", 150, "--tokens-per-batch", 3000, "--schedule", "constant", "--learning-rate", 0.01)
+    code, _, err = ctxsim("train", "discriminator", *data, *sizes, *steps, "--dropout", 0)
     assert code == 0, err
     accuracy = json.loads((tmp_path / "out/metrics.json").read_text())["accuracy_corpus"]
-    assert accuracy > 0.8 if learns else 0.4 < accuracy < 0.6
+    # One replacement in six is about the same topic, so 0.92 is the most that can be had.
+    assert accuracy > 0.85 if learns else 0.4 < accuracy < 0.6
 
 
 @pytest.mark.parametrize(
