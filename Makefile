@@ -36,8 +36,9 @@ format: .venv/installed   ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/installed    ## speed and memory, as ratios; DATA=DIR names a folder of corpora
+bench: .venv/installed    ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
 	$(BIN)/python -m benchmarks.bench_corpus $(if $(DATA),--corpus $(DATA))
+	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 
 clean:                    ## remove the environment and what the demo made
 	rm -rf .venv demo benchmarks/results

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from ctxsim_hf.corpus.tokenized import TokenizedChunks
 from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
+from ctxsim_hf.train.context_use import unigram_counts
 from ctxsim_hf.train.light_generator import LightGeneratorTask
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def fit_closed_form(
     """Set the weights of the task's model, on the CPU and on every process alike; returns its held-out figures."""
     chunks, model = task.data.train, task.model
     counts = neighbour_counts(chunks, model.config.vocab_size)
-    set_token_vectors(model, positive_mutual_information(counts), arguments.seed)
+    set_token_vectors(model, positive_mutual_information(counts), unigram_counts(task.data), arguments.seed)
     fit_scales(task)
     return {"steps": 0, "pairs_counted": int(counts.sum()), **task.evaluate(model)}
 
@@ -80,7 +81,9 @@ def positive_mutual_information(counts: scipy.sparse.csr_array) -> scipy.sparse.
 
 
 @torch.no_grad()
-def set_token_vectors(model: LightContextGeneratorModel, matrix: scipy.sparse.csr_array, seed: int) -> None:
+def set_token_vectors(
+    model: LightContextGeneratorModel, matrix: scipy.sparse.csr_array, frequencies: np.ndarray, seed: int
+) -> None:
     size = model.config.hidden_size
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse", UserWarning)  # torch calls its CSR matrices beta
@@ -97,6 +100,9 @@ def set_token_vectors(model: LightContextGeneratorModel, matrix: scipy.sparse.cs
     model.output_embeddings.weight.zero_()
     model.input_embeddings.weight[:, : len(scale)] = left[:, :size] * scale
     model.output_embeddings.weight[:, : len(scale)] = right[:, :size] * scale
+    # The average source must say nothing: what is likely anywhere is in the biases already.
+    weights = torch.from_numpy(frequencies).float() * torch.sigmoid(model.token_weight_logits)
+    model.input_embeddings.weight -= weights @ model.input_embeddings.weight / weights.sum()
 
 
 @torch.no_grad()
