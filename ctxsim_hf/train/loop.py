@@ -101,12 +101,15 @@ class Progress:
 
 
 def make_accelerator(arguments: LoopArguments) -> Accelerator:
-    accelerator = Accelerator(
-        gradient_accumulation_steps=arguments.gradient_accumulation_steps,
-        mixed_precision=arguments.mixed_precision,
-        log_with=arguments.report_to,
-        project_dir=arguments.output + ".tracking" if arguments.report_to else None,
-    )
+    try:
+        accelerator = Accelerator(
+            gradient_accumulation_steps=arguments.gradient_accumulation_steps,
+            mixed_precision=arguments.mixed_precision,
+            log_with=arguments.report_to,
+            project_dir=arguments.output + ".tracking" if arguments.report_to else None,
+        )
+    except ValueError as error:  # an unknown tracker or precision
+        raise UserError(f"accelerate refuses --report-to or --mixed-precision: {error}") from error
     torch.manual_seed(arguments.seed)
     return accelerator
 

@@ -31,6 +31,8 @@ def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Pat
         (["--tokens-per-batch", 10], "--tokens-per-batch 10 is less than"),
         (["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2], "1 batches are too few for one step of 2"),
         (["--schedule", "steep"], "unknown schedule 'steep'; expected one of linear, cosine, constant"),
+        (["--mixed-precision", "fp17"], "accelerate refuses --report-to or --mixed-precision"),
+        (["--report-to", "notebook"], "accelerate refuses --report-to or --mixed-precision"),
         (["--max-sentence-tokens", 0], "--max_sentence_tokens must be at least 1, got 0"),
     ],
 )
