@@ -21,7 +21,8 @@ from ctxsim_hf.train.context_data import ContextData
 from ctxsim_hf.train.discriminator import DiscriminatorArguments, DiscriminatorTask
 from ctxsim_hf.train.generator import GeneratorArguments
 from ctxsim_hf.train.light_generator import LightGeneratorTask
-from ctxsim_hf.train.loop import LoopArguments, Task, make_accelerator, train
+from ctxsim_hf.train.loop import Task, make_accelerator, train
+from ctxsim_hf.train.loop_arguments import LoopArguments
 from ctxsim_hf.train.seq2seq_generator import Seq2SeqGeneratorTask
 
 

@@ -12,7 +12,7 @@ from ctxsim_hf.corpus.tokenized import TokenizedChunks, tokenize_chunks
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import describe_stage, digest_file
 from ctxsim_hf.train.collators import SpecialIds
-from ctxsim_hf.train.loop import LoopArguments
+from ctxsim_hf.train.loop_arguments import LoopArguments
 
 EVALUATION_CONTEXTS = 4000
 

@@ -6,70 +6,23 @@ the step, or from generators that checkpoints restore: a run that was interrupte
 ends with the same weights, bit for bit, as one that was not.
 """
 
-import json
 import math
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import torch
 from accelerate import Accelerator
 from tqdm import tqdm
 from transformers import PreTrainedModel
-from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.arguments import StageArguments
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import write_json
+from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
-
-SCHEDULES = ("linear", "cosine", "constant")
-
-
-@dataclass(kw_only=True)
-class LoopArguments(StageArguments):
-    learning_rate: float | None = HfArg(default=None, help="Peak learning rate of AdamW; by default the preset's.")
-    weight_decay: float = HfArg(default=0.0, help="Decoupled weight decay.")
-    schedule: str = HfArg(default="linear", help=f"How the rate falls after the warm-up: {', '.join(SCHEDULES)}.")
-    warmup: float = HfArg(default=0.05, help="Share of the run in which the rate rises from 0.")
-    max_grad_norm: float = HfArg(default=1.0, help="Longer gradients are cut to this length.")
-    tokens_per_batch: int = HfArg(
-        default=16_384, help="Tokens in a batch of one process; lower it if memory runs out."
-    )
-    gradient_accumulation_steps: int = HfArg(default=1, help="Batches of a process in one step.")
-    epochs: float = HfArg(default=1.0, help="Times to go through the training data.")
-    max_steps: int | None = HfArg(default=None, help="Stop after so many steps, whatever --epochs says.")
-    max_train_minutes: float | None = HfArg(
-        default=None,
-        help="Stop after so many minutes; the step it stopped at is recorded, but depends on the machine.",
-    )
-    mixed_precision: str | None = HfArg(default=None, help="no, fp16 or bf16; by default what accelerate is set to.")
-    seed: int = HfArg(default=0, help="Seed of everything random.")
-    eval_every: int = HfArg(default=1000, help="Steps between evaluations on held-out documents, about.")
-    checkpoint_every: int = HfArg(default=500, help="Steps between checkpoints, about.")
-    keep_checkpoints: int = HfArg(default=2, help="Older ones are removed.")
-    log_every: int = HfArg(
-        default=10, help="Steps between looks at the loss, when a run may also be saved or stopped."
-    )
-    report_to: str | None = HfArg(default=None, help="Tracker known to accelerate, e.g. tensorboard or wandb.")
-
-    unrecorded: ClassVar[tuple[str, ...]] = (
-        *StageArguments.unrecorded,
-        "checkpoint_every",
-        "keep_checkpoints",
-        "report_to",
-    )
-
-    def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise UserError(f"unknown schedule {self.schedule!r}; expected one of {', '.join(SCHEDULES)}")
-        for name in ("tokens_per_batch", "gradient_accumulation_steps", "eval_every", "checkpoint_every", "log_every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+from ctxsim_hf.train.loop_arguments import LoopArguments
 
 
 class Task(Protocol):
@@ -85,19 +38,6 @@ class Task(Protocol):
 
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         """Figures on held-out documents."""
-
-
-@dataclass
-class Progress:
-    """Where a run is; a checkpoint holds it as JSON."""
-
-    step: int = 0
-    epoch: int = 0
-    step_in_epoch: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    loss: float = math.nan  # mean since the look before the last
-    history: list[dict[str, float]] = field(default_factory=list)  # losses and evaluations, by step
 
 
 def make_accelerator(arguments: LoopArguments) -> Accelerator:
@@ -180,15 +120,15 @@ class _Run:
                 if not done and self.progress.step % self.arguments.log_every:
                     continue
                 self._look(bar)  # stops at a broken model, so no checkpoint ever holds one
-                if self._agreed(interruption.came):
-                    self._save()
-                    raise KeyboardInterrupt
                 if done:
                     return
                 if self._passed(self.arguments.eval_every):
                     self._evaluate()
-                if self._passed(self.arguments.checkpoint_every):
+                interrupted = self._agreed(interruption.came)
+                if interrupted or self._passed(self.arguments.checkpoint_every):
                     self._save()
+                if interrupted:
+                    raise KeyboardInterrupt
 
     def _passed(self, interval: int) -> bool:
         """Whether a multiple of the interval lies between the last look and now."""
@@ -250,7 +190,7 @@ class _Run:
         loss = self.accelerator.reduce(torch.stack(self._recent).mean(), "mean").item()
         self._recent.clear()
         if not math.isfinite(loss):
-            last = _last_checkpoint(self.checkpoints)
+            last = last_checkpoint(self.checkpoints)
             kept = f"the last good checkpoint is {str(last)!r}" if last else "there is no checkpoint yet"
             raise UserError(
                 f"the loss became {loss} by step {self.progress.step}; {kept}. "
@@ -275,26 +215,14 @@ class _Run:
             tqdm.write(f"step {self.progress.step}: loss {self.progress.loss:.4f}, {shown}")
 
     def _save(self) -> None:
-        name = f"step-{self.progress.step:08d}"
-        temporary = self.checkpoints / f"{name}.tmp"
-        self.accelerator.save_state(str(temporary))
-        self.accelerator.wait_for_everyone()  # each process writes its generators' states there
-        if self.accelerator.is_main_process:
-            write_json(temporary / "progress.json", asdict(self.progress))
-            shutil.rmtree(self.checkpoints / name, ignore_errors=True)
-            temporary.rename(self.checkpoints / name)
-            for old in _checkpoints(self.checkpoints)[: -self.arguments.keep_checkpoints]:
-                shutil.rmtree(old)
-        self.accelerator.wait_for_everyone()
+        save_checkpoint(self.accelerator, self.checkpoints, self.progress, self.arguments.keep_checkpoints)
 
     def _resume(self) -> None:
-        last = _last_checkpoint(self.checkpoints)
-        if last is None:
-            return
-        self.accelerator.load_state(str(last))
-        self.progress = Progress(**json.loads((last / "progress.json").read_text("utf-8")))
-        if self.accelerator.is_main_process:
-            tqdm.write(f"going on from step {self.progress.step}")
+        last = last_checkpoint(self.checkpoints)
+        if last is not None:
+            self.progress = load_checkpoint(self.accelerator, last)
+            if self.accelerator.is_main_process:
+                tqdm.write(f"going on from step {self.progress.step}")
 
 
 def learning_rate_factor(share_done: float, warmup: float, schedule: str) -> float:
@@ -303,14 +231,6 @@ def learning_rate_factor(share_done: float, warmup: float, schedule: str) -> flo
         return share_done / warmup
     rest = (share_done - warmup) / max(1e-9, 1 - warmup)
     return {"linear": 1 - rest, "cosine": 0.5 * (1 + math.cos(math.pi * rest)), "constant": 1.0}[schedule]
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("step-*") if path.suffix != ".tmp")
-
-
-def _last_checkpoint(folder: Path) -> Path | None:
-    return max(_checkpoints(folder), default=None)
 
 
 @contextmanager

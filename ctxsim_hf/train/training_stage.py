@@ -12,7 +12,8 @@ from transformers import TokenizersBackend
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import Stage, read_stage, write_json
-from ctxsim_hf.train.loop import LoopArguments, Task, make_accelerator, train
+from ctxsim_hf.train.loop import Task, make_accelerator, train
+from ctxsim_hf.train.loop_arguments import LoopArguments
 
 PACKAGES = ("accelerate", "torch", "transformers")
 
