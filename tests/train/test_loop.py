@@ -72,11 +72,21 @@ def test_the_folder_holds_the_model_and_how_it_was_made(undisturbed: Path) -> No
     assert losses(undisturbed)[-1] < losses(undisturbed)[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "what", "flags"),
+    [
+        (signal.SIGTERM, "discriminator", []),
+        (signal.SIGKILL, "discriminator", []),
+        (signal.SIGKILL, "generator", []),
+        (signal.SIGKILL, "generator", ["--direction", "right"]),  # its weights are tied
+    ],
+)
 def test_interrupted_and_resumed_it_ends_with_the_same_weights(
-    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
+    ctxsim: Run, corpus: Path, tmp_path: Path, number: signal.Signals, what: str, flags: list[str]
 ) -> None:
-    command = words(corpus, tmp_path / "out", "--max-steps", 40)
+    flags = [*flags, "--max-steps", "40", "--eval-every", "12"]
+    assert ctxsim(*words(corpus, tmp_path / "undisturbed", *flags, what=what))[0] == 0
+    command = words(corpus, tmp_path / "out", *flags, what=what)
     checkpoints = tmp_path / "out.partial/checkpoints"
     with subprocess.Popen([BIN / "ctxsim", *command], stderr=subprocess.PIPE, text=True) as process:
         while not list(checkpoints.glob("step-*[0-9]")):
@@ -87,12 +97,12 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     assert not (tmp_path / "out").exists()
     if number == signal.SIGTERM:
         assert process.returncode == 130
-        assert err.endswith("ctxsim train discriminator: interrupted; run the same command again to go on\n")
+        assert err.endswith(f"ctxsim train {what}: interrupted; run the same command again to go on\n")
     assert 1 <= len(list(checkpoints.glob("step-*[0-9]"))) <= 2, "only the last two are kept"
     code, out, err = ctxsim(*command)
     assert code == 0 and "going on from step" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
-        assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
 
 def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim: Run) -> None:
