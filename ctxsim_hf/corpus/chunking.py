@@ -190,15 +190,15 @@ class _Seen:
         self._table.execute("PRAGMA journal_mode = OFF")
         self._table.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY)")
 
-    def _before(self, key: str) -> bool:
-        signed = xxhash.xxh3_64_intdigest(key.encode("utf-8", "replace")) - (1 << 63)
+    def _before(self, text: str, kind: int) -> bool:
+        signed = xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace"), kind) - (1 << 63)
         return self._table.execute("INSERT OR IGNORE INTO seen VALUES (?)", (signed,)).rowcount == 0
 
     def text_before(self, document: Document) -> bool:
-        return self._before("text " + document.text.strip())
+        return self._before(document.text.strip(), 0)
 
     def refuse_id_before(self, document: Document) -> None:
-        if self._before("id " + document.doc_id):
+        if self._before(document.doc_id, 1):
             raise UserError(
                 f"two documents have the id {document.doc_id!r}; name a column of unique ids with --id_column, "
                 "or one that does not exist to number the rows"
