@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import make_text
+from made_up import make_text
 
 from ctxsim_hf import __version__
 from ctxsim_hf.cli import VERBS

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import make_text
+from made_up import make_text
 
 from ctxsim_hf import Chunk, read_chunks
 from ctxsim_hf.corpus.chunking import split_of

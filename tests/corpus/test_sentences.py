@@ -1,7 +1,7 @@
 """Sentence splitting: nothing lost, speech and brackets opened, over-long sentences left out with the gap marked."""
 
 import pytest
-from conftest import make_text
+from made_up import make_text
 
 from ctxsim_hf.corpus.sentences import split_document, split_paragraph
 
