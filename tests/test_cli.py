@@ -70,7 +70,9 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path, number: signal.Signals
         "2",
     ]
     command = [Path(sys.executable).with_name("ctxsim"), *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    # Whoever runs the tests in the background has Ctrl-C ignored, and its children would inherit that.
+    heeding = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **heeding) as process:
         while not list(tmp_path.glob("out.partial/data/*.parquet")):
             assert process.poll() is None
             time.sleep(0.01)
