@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ctxsim_hf.registration import register_auto_classes
+from ctxsim_hf.models.registration import register_auto_classes
 
 __version__ = "0.1.0"
 
@@ -17,8 +17,13 @@ _PUBLIC = {
     "ContextDiscriminatorModel": "ctxsim_hf.models.modeling_discriminator",
     "ContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
     "ContextGeneratorModel": "ctxsim_hf.models.modeling_generator",
+    "ContextIndex": "ctxsim_hf.origin.context_index",
+    "ContextScorer": "ctxsim_hf.origin.fit_score",
     "LightContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
     "LightContextGeneratorModel": "ctxsim_hf.models.modeling_light_generator",
+    "OriginSimilarity": "ctxsim_hf.origin.similarity",
+    "ScoreWeights": "ctxsim_hf.origin.fit_score",
+    "evaluate_similarity": "ctxsim_hf.evaluation.evaluate",
     "read_chunks": "ctxsim_hf.corpus.chunks",
 }
 __all__ = ["__version__", *_PUBLIC]

@@ -31,6 +31,13 @@ VERBS = {
     "train generator": Verb(
         "ctxsim_hf.train.generator", "GeneratorArguments", "Chunks to a model of sentences given contexts, and back."
     ),
+    "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
+    "similarity": Verb(
+        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
+    ),
+    "evaluate": Verb(
+        "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
+    ),
 }
 
 
@@ -71,10 +78,18 @@ def _run(name: str, flags: list[str]) -> str:
         raise UserError(f"unknown command; expected one of {', '.join(VERBS)} (ctxsim --help)")
     verb = VERBS[name]
     from transformers import HfArgumentParser
+    from transformers.utils.logging import disable_progress_bar
 
+    if not sys.stderr.isatty():
+        disable_progress_bar()  # transformers' own, when it reads weights
     module = importlib.import_module(verb.module)
-    parser = HfArgumentParser(getattr(module, verb.arguments), prog=f"ctxsim {name}", description=verb.help)
-    (arguments,) = parser.parse_args_into_dataclasses(flags, look_for_args_file=False)
+    dataclass = getattr(module, verb.arguments)
+    parser = HfArgumentParser(dataclass, prog=f"ctxsim {name}", description=verb.help)
+    if positional := getattr(dataclass, "positional", None):
+        parser.add_argument(positional[0], nargs="*", help=positional[1])
+    arguments, *words = parser.parse_args_into_dataclasses(flags, look_for_args_file=False)
+    if positional:
+        setattr(arguments, positional[0], getattr(words[0], positional[0]))
     result = module.run(arguments)
     if isinstance(result, dict):  # a stage's counts
         return "\n".join([*_lines(result), f"{arguments.output} is finished"])

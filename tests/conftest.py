@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from planted import PlantedCorpus
 
 ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -42,3 +43,30 @@ def ctxsim(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, 
         return code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny context models trained on a planted corpus, and the origin folders `origin` (light) and `origin-seq2seq`
+    made of them; all by the commands."""
+    from ctxsim_hf.cli import main
+
+    def command(*words: object) -> None:
+        assert main([str(word) for word in words]) == 0
+
+    folder = tmp_path_factory.mktemp("planted")
+    PlantedCorpus().write(folder / "texts.jsonl")
+    chunks, tokenizer = folder / "chunks", folder / "tokenizer"
+    command("chunk", "--corpus", folder / "texts.jsonl", "--held-out", 0.05, "--output", chunks)
+    command("train-tokenizer", "--chunks", chunks, "--vocab-size", 800, "--lowercase", "--output", tokenizer)
+    data = ("--chunks", chunks, "--tokenizer", tokenizer, "--preset", "tiny", "--eval-every", 1000)
+    steps = ("--tokens-per-batch", 3000, "--schedule", "constant", "--learning-rate", 0.01, "--max-steps", 150)
+    sizes = ("--hidden-size", 64, "--embedding-size", 64, "--head-size", 128, "--dropout", 0)
+    discriminator, light, seq2seq = folder / "discriminator", folder / "generator", folder / "seq2seq"
+    command("train", "discriminator", *data, *steps, *sizes, "--output", discriminator)
+    command("train", "generator", *data, "--max-steps", 300, "--output", light)
+    command("train", "generator", *data, "--direction", "all", "--max-steps", 10, "--output", seq2seq)
+    for generator, origin in ((light, "origin"), (seq2seq, "origin-seq2seq")):
+        models = ("--discriminator", discriminator, "--generator", generator)
+        command("index", "--chunks", chunks, *models, "--output", folder / origin)
+    return folder

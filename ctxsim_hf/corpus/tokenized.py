@@ -7,7 +7,7 @@ they were made from, so every stage after the first finds them there.
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,18 +33,53 @@ SENTENCES_PER_BATCH = 10_000
 
 
 @dataclass(frozen=True)
-class TokenizedChunks:
-    """Sentences of one split, without special tokens."""
+class TokenizedSentences:
+    """Sentences without special tokens."""
 
     tokens: np.ndarray  # (tokens,) ids of all sentences, one after another
     sentence_starts: np.ndarray  # (sentences + 1,) into tokens
-    chunk_starts: np.ndarray  # (chunks + 1,) into sentences
-    document_starts: np.ndarray  # (documents + 1,) into sentences
+
+    def __len__(self) -> int:
+        return len(self.sentence_starts) - 1
 
     @cached_property
     def lengths(self) -> np.ndarray:
         """Tokens of each sentence."""
         return np.diff(self.sentence_starts).astype(np.int32)
+
+    def pick(self, sentences: np.ndarray) -> "TokenizedSentences":
+        """These sentences alone, in this order, in memory."""
+        firsts = self.sentence_starts[sentences]
+        starts = _starts(self.sentence_starts[sentences + 1] - firsts)
+        places = np.repeat(firsts - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
+        return TokenizedSentences(self.tokens[places], starts)
+
+    def followed_by(self, others: "TokenizedSentences") -> "TokenizedSentences":
+        starts = np.concatenate([self.sentence_starts, self.sentence_starts[-1] + others.sentence_starts[1:]])
+        return TokenizedSentences(np.concatenate([self.tokens, others.tokens]), starts)
+
+    def padded(self, sentences: np.ndarray, pad: int, max_tokens: int, end: int | None = None) -> np.ndarray:
+        """Token ids of sentences as one matrix, cut after `max_tokens` and padded on the right; with `end`, that id
+        closes each sentence."""
+        firsts = self.sentence_starts[sentences]
+        lengths = np.minimum(self.sentence_starts[sentences + 1] - firsts, max_tokens)
+        extra = 0 if end is None else 1
+        matrix = np.full((len(sentences), max(1, int(lengths.max(initial=0)) + extra)), pad, dtype=np.int64)
+        columns = np.arange(matrix.shape[1])
+        real = columns < lengths[:, None]
+        places = firsts[:, None] + columns
+        matrix[real] = self.tokens[places[real]]
+        if end is not None:
+            matrix[np.arange(len(sentences)), lengths] = end
+        return matrix
+
+
+@dataclass(frozen=True)
+class TokenizedChunks(TokenizedSentences):
+    """Sentences of one split."""
+
+    chunk_starts: np.ndarray  # (chunks + 1,) into sentences
+    document_starts: np.ndarray  # (documents + 1,) into sentences
 
     def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
         """The contexts of these chunks, in order: every sentence but the first and the last of each."""
@@ -55,29 +90,25 @@ class TokenizedChunks:
 
     def neighbours(self, contexts: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Left and right sentences of each context, twice (contexts, width), nearest first, -1 beyond the chunk."""
-        chunk = np.searchsorted(self.chunk_starts, contexts, side="right") - 1
+        chunk = self.chunks_of(contexts)
         steps = np.arange(1, width + 1)
         left, right = contexts[:, None] - steps, contexts[:, None] + steps
         left[left < self.chunk_starts[chunk][:, None]] = -1
         right[right >= self.chunk_starts[chunk + 1][:, None]] = -1
         return left, right
 
+    def chunks_of(self, sentences: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.chunk_starts, sentences, side="right") - 1
+
     def documents_of(self, sentences: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.document_starts, sentences, side="right") - 1
 
-    def padded(self, sentences: np.ndarray, pad: int, max_tokens: int, end: int | None = None) -> np.ndarray:
-        """Token ids of sentences as one matrix, cut after `max_tokens` and padded on the right; with `end`, that id
-        closes each sentence."""
-        lengths = np.minimum(self.lengths[sentences], max_tokens)
-        extra = 0 if end is None else 1
-        matrix = np.full((len(sentences), max(1, int(lengths.max(initial=0)) + extra)), pad, dtype=np.int64)
-        columns = np.arange(matrix.shape[1])
-        real = columns < lengths[:, None]
-        places = self.sentence_starts[sentences][:, None] + columns
-        matrix[real] = self.tokens[places[real]]
-        if end is not None:
-            matrix[np.arange(len(sentences)), lengths] = end
-        return matrix
+
+def tokenize_sentences(tokenizer: "TokenizersBackend", sentences: Sequence[str]) -> TokenizedSentences:
+    """Any sentences, in memory."""
+    rows = [np.array(row, dtype=np.int64) for batch in _encode(tokenizer, list(sentences)) for row in batch]
+    tokens = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+    return TokenizedSentences(tokens, _starts(np.array([len(row) for row in rows], dtype=np.int64)))
 
 
 def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str) -> TokenizedChunks:
@@ -97,6 +128,11 @@ def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str
     with filelock.FileLock(str(folder) + ".lock"):
         if not folder.exists():
             _build(folder, Path(chunks), tokenizer_folder, split)
+    return open_tokenized(folder)
+
+
+def open_tokenized(folder: Path) -> TokenizedChunks:
+    """The arrays in a folder, memory-mapped."""
     return TokenizedChunks(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS))
 
 
@@ -123,9 +159,9 @@ def _build(folder: Path, chunks: Path, tokenizer_folder: str | Path, split: str)
             for ids in _encode(tokenizer, [s for sentences in table["sentences"] for s in sentences]):
                 sentence_lengths.append(np.array([len(row) for row in ids], dtype=np.int64))
                 file.write(np.concatenate([np.array(row, dtype=dtype) for row in ids]).tobytes())
-    _save_starts(partial / "sentence_starts.npy", np.concatenate(sentence_lengths))
-    _save_starts(partial / "chunk_starts.npy", np.concatenate(chunk_lengths))
-    _save_starts(partial / "document_starts.npy", np.array(documents, dtype=np.int64))
+    np.save(partial / "sentence_starts.npy", _starts(np.concatenate(sentence_lengths)))
+    np.save(partial / "chunk_starts.npy", _starts(np.concatenate(chunk_lengths)))
+    np.save(partial / "document_starts.npy", _starts(np.array(documents, dtype=np.int64)))
     raw = np.memmap(partial / "tokens.bin", dtype=dtype, mode="r")
     np.lib.format.open_memmap(partial / "tokens.npy", mode="w+", dtype=dtype, shape=raw.shape)[:] = raw
     del raw
@@ -146,5 +182,5 @@ def _encode(tokenizer: "TokenizersBackend", sentences: list[str]) -> Iterator[li
         yield tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
 
 
-def _save_starts(path: Path, lengths: np.ndarray) -> None:
-    np.save(path, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

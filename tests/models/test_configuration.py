@@ -18,7 +18,7 @@ from ctxsim_hf import (
     LightContextGeneratorConfig,
     LightContextGeneratorModel,
 )
-from ctxsim_hf.registration import register_auto_classes
+from ctxsim_hf.models.registration import register_auto_classes
 
 DISCRIMINATOR, GENERATOR, LIGHT = ContextDiscriminatorConfig, ContextGeneratorConfig, LightContextGeneratorConfig
 

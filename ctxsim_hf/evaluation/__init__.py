@@ -1,0 +1,1 @@
+"""How well similarities agree with people: tasks, baselines, correlations with intervals."""

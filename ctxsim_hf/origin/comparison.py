@@ -1,0 +1,93 @@
+"""Two sentences' scores over the same contexts -> one number. Pure functions on matrices.
+
+Each mode turns score vectors into vectors whose cosine is the similarity. S is a sum of log-probabilities, all below
+zero, so the cosine of the raw scores (Eq. 4) hardly leaves 1; the other modes say how much better than usual a
+sentence fits, where *usual* is how a fixed background of corpus sentences fits the same contexts.
+
+| mode | vector |
+|---|---|
+| `cosine` | the scores |
+| `centered` | minus the background's mean in each context |
+| `zscore` | and divided by the background's deviation in each context |
+| `whitened` | and decorrelated: contexts found for one sentence are alike, so their scores repeat each other |
+"""
+
+import numpy as np
+
+from ctxsim_hf.errors import UserError
+
+MODES = ("cosine", "centered", "zscore", "whitened")
+RIDGE = 0.03  # added to the background's correlation matrix: how far below its noise a direction is still believed
+RESAMPLES = 200
+
+
+def comparable(mode: str, scores: np.ndarray, background: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
+    """Scores (sentences, contexts) as vectors to be compared by cosine, of the same shape.
+
+    Args:
+        mode (`str`): One of `MODES`.
+        scores (`np.ndarray`): S of the sentences.
+        background (`np.ndarray`): S of the background sentences in the same contexts, (background, contexts); `cosine`
+            does not look at it.
+        ridge (`float`): For `whitened`.
+    """
+    check_mode(mode)
+    if mode == "cosine":
+        return scores
+    if not len(background):
+        raise UserError(f"the mode {mode!r} needs background sentences, got none")
+    centered = scores - background.mean(0)
+    if mode == "centered":
+        return centered
+    deviation = background.std(0)
+    # A context that all the background fits alike tells nothing.
+    scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    if mode == "zscore":
+        return centered * scale
+    return whiten(centered * scale, (background - background.mean(0)) * scale, ridge)
+
+
+def check_mode(mode: str) -> None:
+    if mode not in MODES:
+        raise UserError(f"unknown similarity mode {mode!r}; expected one of {', '.join(MODES)}")
+
+
+def whiten(vectors: np.ndarray, background: np.ndarray, ridge: float) -> np.ndarray:
+    """`vectors` times (R + ridge)^(-1/2), where R is the correlation matrix of the standardised background.
+
+    The symmetric root keeps a dimension for each context. It is taken on the smaller side: of the contexts if they are
+    fewer than the background sentences, else from B B' / n, which has the same eigenvalues as R = B' B / n.
+    """
+    number, contexts = background.shape
+    if contexts <= number:
+        values, directions = np.linalg.eigh(background.T @ background / number)
+        return vectors @ directions * (values + ridge) ** -0.5 @ directions.T
+    values, directions = np.linalg.eigh(background @ background.T / number)
+    values = np.maximum(values, 0)
+    # (R + ridge)^(-1/2) = ridge^(-1/2) I + B' U diag(change) U' B, where the change goes to a limit at value 0
+    flat = ridge**-0.5
+    change = np.full_like(values, -0.5 * ridge**-1.5)
+    np.divide((values + ridge) ** -0.5 - flat, values, out=change, where=values > 1e-9 * ridge)
+    along = vectors @ background.T @ directions
+    return flat * vectors + along * (change / number) @ directions.T @ background
+
+
+def cosine(vector1: np.ndarray, vector2: np.ndarray) -> float:
+    """Eq. 4; 0 where a vector is zero."""
+    return float(_cosines(np.ones((1, len(vector1))), vector1, vector2)[0])
+
+
+def context_spread(vector1: np.ndarray, vector2: np.ndarray, seed: int = 0) -> float:
+    """How steady the cosine is: its standard deviation when contexts are drawn again with replacement."""
+    if not len(vector1):
+        return float("nan")
+    number = len(vector1)
+    drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), size=RESAMPLES)
+    return float(_cosines(drawn.astype(np.float64), vector1, vector2).std())
+
+
+def _cosines(weights: np.ndarray, vector1: np.ndarray, vector2: np.ndarray) -> np.ndarray:
+    """Cosines with each context counted as often as `weights` (rows, contexts) says."""
+    product = weights @ (vector1 * vector2)
+    norms = np.sqrt((weights @ (vector1 * vector1)) * (weights @ (vector2 * vector2)))
+    return np.clip(np.divide(product, norms, out=np.zeros_like(product), where=norms > 0), -1, 1)

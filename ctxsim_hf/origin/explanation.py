@@ -1,0 +1,111 @@
+"""Why two sentences are as alike as they are: the contexts both fit, and those that only one of them fits.
+
+A fit is given in deviations above the background's mean in the same context, so that 0 is how any sentence fits.
+"""
+
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxsim_hf.corpus.chunks import Context
+from ctxsim_hf.origin.comparison import comparable
+from ctxsim_hf.origin.context_index import ContextIndex
+from ctxsim_hf.origin.similarity import PairScores
+
+SHOWN = 3
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class ContextFit:
+    """A context and how well each of the two sentences fits it."""
+
+    context: Context
+    doc_id: str
+    source: str
+    found_for: int  # which sentence's set it is in: 1 or 2
+    fit: tuple[float, float]  # in deviations above the background
+    terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
+
+    def __str__(self) -> str:
+        lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}"]
+        text = f"{' '.join(self.context.left)} [...] {' '.join(self.context.right)}"
+        lines += textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")
+        terms = "   ".join(f"{name} {first:.2f}, {second:.2f}" for name, (first, second) in self.terms.items())
+        return "\n".join([*lines, f"    {terms}"])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    sentence1: str
+    sentence2: str
+    similarity: float
+    spread: float
+    directional: tuple[float, float]  # over the contexts of either sentence alone
+    lexical: float | None  # TF-IDF cosine, where it has a weight
+    num_contexts: tuple[int, int]
+    both: list[ContextFit]
+    only_first: list[ContextFit]
+    only_second: list[ContextFit]
+
+    def __str__(self) -> str:
+        lexical = "" if self.lexical is None else f", TF-IDF cosine {self.lexical:.3f}"
+        lines = [
+            f"1  {self.sentence1}",
+            f"2  {self.sentence2}",
+            f"similarity {self.similarity:.3f}, spread {self.spread:.3f}{lexical}",
+            f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
+            f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}",
+        ]
+        for title, contexts in (
+            ("both fit", self.both),
+            ("only 1 fits", self.only_first),
+            ("only 2 fits", self.only_second),
+        ):
+            lines += ["", title, *(map(str, contexts) if contexts else ["  no context"])]
+        return "\n".join(lines)
+
+
+def explain(sentence1: str, sentence2: str, pair: PairScores, index: ContextIndex) -> Explanation:
+    fits = comparable("zscore", pair.scores, pair.background)  # (2, contexts)
+    both = np.minimum(*fits)
+    lists = {
+        "both": _best(both, both),
+        "only_first": _best(fits[0] - fits[1], fits[0]),
+        "only_second": _best(fits[1] - fits[0], fits[1]),
+    }
+    return Explanation(
+        sentence1,
+        sentence2,
+        pair.similarity,
+        pair.spread,
+        pair.directional,
+        None if np.isnan(pair.lexical) else pair.lexical,
+        (pair.found_for_first, len(pair.contexts) - pair.found_for_first),
+        **{name: _describe(places, fits, pair, index) for name, places in lists.items()},
+    )
+
+
+def _best(order: np.ndarray, fit: np.ndarray) -> np.ndarray:
+    """The places that come first in this order, among those where something fits better than the background."""
+    places = np.argsort(-order, kind="stable")
+    return places[(order[places] > 0) & (fit[places] > 0)][:SHOWN]
+
+
+def _describe(places: np.ndarray, fits: np.ndarray, pair: PairScores, index: ContextIndex) -> list[ContextFit]:
+    described = []
+    for place, (chunk, position) in zip(places, index.text(pair.contexts[places]), strict=True):
+        left = chunk.sentences[max(0, position - index.width) : position]
+        right = chunk.sentences[position + 1 : position + 1 + index.width]
+        described.append(
+            ContextFit(
+                Context(chunk.chunk_id, position, left, chunk.sentences[position], right),
+                chunk.doc_id,
+                chunk.source,
+                1 if place < pair.found_for_first else 2,
+                (float(fits[0, place]), float(fits[1, place])),
+                {name: (float(values[0, place]), float(values[1, place])) for name, values in pair.terms.items()},
+            )
+        )
+    return described

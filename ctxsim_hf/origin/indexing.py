@@ -1,0 +1,200 @@
+"""Chunks and trained context models -> one origin folder, all that similarity needs: `ctxsim index`.
+
+origin.json       settings                 background.json   the sentences a score is compared with
+tokenizer/  discriminator/  generator/     the models; generator-<direction>/ where each has its own
+index/            see context_index.py     lexical/          word frequencies for the lexical term
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from tqdm import tqdm
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.corpus.chunks import SHARD_PATTERN
+from ctxsim_hf.corpus.lexical import TfidfCosine
+from ctxsim_hf.corpus.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.context_index import (
+    CHUNKS,
+    NORMALISERS,
+    PARTS,
+    PARTS_REST,
+    SENTENCE_KEYS,
+    TFIDF,
+    TOKENS,
+    sentence_key,
+)
+from ctxsim_hf.origin.fit_score import ContextTokens
+from ctxsim_hf.origin.models import OriginModels
+from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
+from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, LightGeneratorScorer
+from ctxsim_hf.origin.tfidf_index import TfidfIndex
+from ctxsim_hf.stage import Stage, describe_stage, read_stage, write_json
+
+BACKGROUND_FILE = "background.json"
+CHUNKS_PER_BLOCK = 4000  # of which sentences are encoded together; a finished block survives an interruption
+BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters
+
+
+@dataclass(kw_only=True)
+class IndexArguments(StageArguments):
+    chunks: str = HfArg(help="Folder made by ctxsim chunk.")
+    discriminator: str = HfArg(help="Folder made by ctxsim train discriminator.")
+    generator: list[str] = HfArg(help="Folder made by ctxsim train generator, or one for each direction.")
+    ngrams: str = HfArg(default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does.")
+    background: int = HfArg(default=256, help="Background sentences to keep in the folder.")
+    seed: int = HfArg(default=0, help="Seed of the background.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks", "discriminator", "generator")
+
+    def __post_init__(self) -> None:
+        if self.background < 1:
+            raise UserError(f"--background must be at least 1, got {self.background}")
+
+
+def run(arguments: IndexArguments) -> dict[str, Any]:
+    """Run the stage; returns the counts that stage.json records."""
+    inputs = {
+        "chunks": describe_stage(arguments.chunks, "chunk"),
+        "discriminator": describe_stage(arguments.discriminator, "train discriminator"),
+        "generator": [describe_stage(folder, "train generator") for folder in arguments.generator],
+    }
+    with Stage("index", arguments, inputs, packages=("torch", "transformers", "tokenizers", "numpy")) as stage:
+        if not stage.finished:
+            stage.finish(_write(stage, arguments))
+        counts: dict[str, Any] = read_stage(stage.output)["counts"]
+        return counts
+
+
+def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
+    models = OriginModels.from_training(arguments.discriminator, arguments.generator)
+    models.copy_to(stage.folder)
+    chunks = tokenize_chunks(arguments.chunks, arguments.discriminator, "train")
+    index = stage.folder / "index"
+    for name in ARRAYS:
+        if not stage.has(f"index/{TOKENS}/{name}.npy"):
+            with stage.writing(f"index/{TOKENS}/{name}.npy") as path, path.open("wb") as file:
+                np.save(file, getattr(chunks, name))
+    if not stage.has(f"index/{CHUNKS}"):
+        _write_texts(stage, Path(arguments.chunks))
+    texts = pa.ipc.open_file(pa.memory_map(str(index / CHUNKS))).read_all()
+    if not stage.has(f"index/{TFIDF}"):
+        _build_tfidf(texts, index / TFIDF, arguments.ngrams)
+    if not stage.has(f"index/{SENTENCE_KEYS}"):
+        keys = np.fromiter((sentence_key(s) for row in _sentences(texts) for s in row), np.uint64, len(chunks))
+        with stage.writing(f"index/{SENTENCE_KEYS}") as path, path.open("wb") as file:
+            np.save(file, keys)
+    if not stage.has("lexical"):
+        _write_folder(
+            stage.folder / "lexical",
+            TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save,
+        )
+    _write_context_arrays(stage, models, chunks)
+    write_json(stage.folder / BACKGROUND_FILE, _background(texts, chunks, arguments))
+    write_json(stage.folder / SETTINGS_FILE, OriginSettings().to_json())
+    return {"chunks": len(chunks.chunk_starts) - 1, "sentences": len(chunks), "contexts": _num_contexts(chunks)}
+
+
+def _num_contexts(chunks: TokenizedChunks) -> int:
+    return len(chunks) - 2 * (len(chunks.chunk_starts) - 1)
+
+
+def _write_texts(stage: Stage, chunks: Path) -> None:
+    """The train chunks as one memory-mappable table."""
+    columns = ["chunk_id", "doc_id", "source", "split", "sentences"]
+    shards = sorted(chunks.glob(SHARD_PATTERN))
+    schema = pq.read_schema(shards[0])
+    schema = pa.schema([schema.field(name) for name in columns])
+    with stage.writing(f"index/{CHUNKS}") as path, pa.ipc.new_file(str(path), schema) as writer:
+        for shard in tqdm(shards, desc="texts", unit="shard", disable=None):
+            writer.write_table(pq.read_table(shard, columns=columns, filters=[("split", "=", "train")]).cast(schema))
+
+
+def _sentences(texts: pa.Table) -> Iterator[list[str]]:
+    """The sentences of each chunk, a block at a time."""
+    for batch in texts.select(["sentences"]).to_batches(max_chunksize=1000):
+        yield from batch.column(0).to_pylist()
+
+
+def _build_tfidf(texts: pa.Table, folder: Path, ngrams: str) -> None:
+    TfidfIndex.build(_sentences(texts), folder, ngrams=ngrams)
+
+
+def _write_folder(folder: Path, write: Any) -> None:
+    """A folder that exists is whole."""
+    temporary = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    write(temporary)
+    temporary.rename(folder)
+
+
+def _write_context_arrays(stage: Stage, models: OriginModels, chunks: TokenizedChunks) -> None:
+    """What is stored of every context: the discriminator's part and, for a light generator, the normaliser."""
+    if stage.has(f"index/{PARTS_REST}"):
+        return
+    number = len(chunks.chunk_starts) - 1
+    blocks = [np.arange(start, min(number, start + CHUNKS_PER_BLOCK)) for start in range(0, number, CHUNKS_PER_BLOCK)]
+    for block in tqdm(blocks, desc="contexts", unit="block", disable=None):
+        name = f"blocks/{block[0]:09d}.npz"
+        if not stage.has(name):
+            with stage.writing(name) as path, path.open("wb") as file:
+                np.savez(file, **_context_block(models, chunks, block))  # type: ignore[arg-type]
+    first = np.load(stage.folder / f"blocks/{0:09d}.npz")
+    for name in (NORMALISERS, PARTS, PARTS_REST):
+        key = Path(name).stem
+        if key not in first:
+            continue
+        shape = (_num_contexts(chunks), *first[key].shape[1:])
+        with stage.writing(f"index/{name}") as path:
+            whole = np.lib.format.open_memmap(path, mode="w+", dtype=first[key].dtype, shape=shape)
+            row = 0
+            for block in blocks:
+                part = np.load(stage.folder / f"blocks/{block[0]:09d}.npz")[key]
+                whole[row : row + len(part)] = part
+                row += len(part)
+            whole.flush()
+    shutil.rmtree(stage.folder / "blocks")
+
+
+@torch.inference_mode()
+def _context_block(models: OriginModels, chunks: TokenizedChunks, block: np.ndarray) -> dict[str, np.ndarray]:
+    contexts = chunks.contexts_of(block)
+    tokens = ContextTokens(chunks, *chunks.neighbours(contexts, models.width))
+    found: dict[str, np.ndarray] = {}
+    for scorer in models.scorers():
+        if isinstance(scorer, DiscriminatorScorer):
+            parts = scorer.prepare_contexts(tokens).cpu().numpy()
+            half = parts.astype(np.float16)
+            found[Path(PARTS).stem] = half
+            found[Path(PARTS_REST).stem] = (parts - half).astype(np.float16)
+        elif isinstance(scorer, LightGeneratorScorer):
+            found[Path(NORMALISERS).stem] = scorer.prepare_contexts(tokens).source[1].cpu().numpy()
+    return found
+
+
+def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArguments) -> list[str]:
+    """Random sentences of the corpus, of ordinary length."""
+    low, high = BACKGROUND_TOKENS
+    ordinary = np.flatnonzero((chunks.lengths >= low) & (chunks.lengths <= high))
+    if len(ordinary) == 0:
+        raise UserError(f"no sentence has {low} to {high} tokens, so there is no background; add documents")
+    drawn = np.random.default_rng(arguments.seed).permutation(ordinary)[: arguments.background]
+    numbers = chunks.chunks_of(drawn)
+    rows = texts.select(["sentences"]).take(numbers).to_pydict()["sentences"]
+    return [row[place] for row, place in zip(rows, drawn - chunks.chunk_starts[numbers], strict=True)]
+
+
+def read_background(folder: Path) -> list[str]:
+    background: list[str] = json.loads((folder / BACKGROUND_FILE).read_text("utf-8"))
+    return background

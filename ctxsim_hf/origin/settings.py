@@ -1,0 +1,72 @@
+"""Every choice that shapes an Origin score, apart from the models and the index. Kept in an origin folder as
+origin.json; whoever opens the folder may override any of them."""
+
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.comparison import RIDGE, check_mode
+from ctxsim_hf.origin.fit_score import ScoreWeights
+
+SETTINGS_FILE = "origin.json"
+STRATEGIES = ("two_step", "random", "no_diversity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OriginSettings:
+    r"""
+    Args:
+        mode (`str`): How score vectors are compared: `cosine`, `centered`, `zscore` or `whitened`.
+        weights (`ScoreWeights`): Of the four terms of Eq. 3.
+        num_contexts (`int`): Contexts in the set of one sentence.
+        screen_chunks (`int`): Chunks that TF-IDF lets through for one sentence.
+        rerank_candidates (`int`): Contexts that the discriminator lets through, for each of `num_contexts`.
+        strategy (`str`): `two_step`; or, to measure what it is worth, `random` (no retrieval) or `no_diversity` (any
+            number of contexts from one chunk, however alike).
+        max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
+        background_size (`int`): Background sentences that count, at most those kept in the folder.
+        ridge (`float`): Of `whitened`.
+        lexical_weight (`float`): Weight of the TF-IDF cosine of the two sentences, added to the similarity.
+        seed (`int`): Of the strategy `random` and of the context spread.
+    """
+
+    mode: str = "whitened"
+    weights: ScoreWeights = field(default_factory=ScoreWeights)
+    num_contexts: int = 100
+    screen_chunks: int = 20_000
+    rerank_candidates: int = 4
+    strategy: str = "two_step"
+    max_jaccard: float = 0.5
+    background_size: int = 256
+    ridge: float = RIDGE
+    lexical_weight: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_mode(self.mode)
+        if self.strategy not in STRATEGIES:
+            raise UserError(f"unknown strategy {self.strategy!r}; expected one of {', '.join(STRATEGIES)}")
+        for name in ("num_contexts", "screen_chunks", "rerank_candidates", "background_size"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.ridge <= 0:
+            raise UserError(f"ridge must be above 0, got {self.ridge}")
+
+    def override(self, **values: Any) -> "OriginSettings":
+        """These settings with the given values in their place; None leaves one as it is."""
+        known = {f.name for f in fields(self)}
+        if unknown := values.keys() - known:
+            raise UserError(
+                f"unknown setting {', '.join(sorted(unknown))}; expected one of {', '.join(sorted(known))}"
+            )
+        return replace(self, **{name: value for name, value in values.items() if value is not None})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, folder: Path) -> "OriginSettings":
+        values = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
+        return cls(**values | {"weights": ScoreWeights(**values["weights"])})

@@ -1,0 +1,250 @@
+"""Two lists of sentences -> how alike each pair is, by the contexts they fit (Origin)."""
+
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xxhash
+from huggingface_hub import snapshot_download
+from tqdm import tqdm
+
+from ctxsim_hf import __version__
+from ctxsim_hf.corpus.lexical import TfidfCosine
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.comparison import comparable, context_spread, cosine
+from ctxsim_hf.origin.context_index import ContextIndex
+from ctxsim_hf.origin.context_set import ContextSets
+from ctxsim_hf.origin.fit_score import ContextScorer, Prepared
+from ctxsim_hf.origin.indexing import read_background
+from ctxsim_hf.origin.models import OriginModels
+from ctxsim_hf.origin.settings import OriginSettings
+from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
+from ctxsim_hf.stage import read_stage, verify_files_once
+
+if TYPE_CHECKING:
+    from ctxsim_hf.origin.explanation import Explanation
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_ORIGIN = "ctxsim/origin-light"
+REMEMBERED_SENTENCES = 1000  # whose prepared contexts are kept: about 1 MB each at 100 contexts
+
+
+class JudgedContexts(NamedTuple):
+    """The context set of one sentence, ready to score any sentence in it."""
+
+    contexts: np.ndarray
+    prepared: Prepared
+    background: dict[str, np.ndarray]  # term -> (background, contexts)
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """All that is known of a pair: its contexts, those found for the first sentence first, and the scores in them."""
+
+    settings: OriginSettings
+    contexts: np.ndarray
+    found_for_first: int
+    terms: dict[str, np.ndarray]  # term -> (2, contexts)
+    background_terms: dict[str, np.ndarray]  # term -> (background, contexts)
+    lexical: float  # TF-IDF cosine; nan where it has no weight
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """(2, contexts): S of the two sentences."""
+        return self.settings.weights.combine(self.terms)
+
+    @cached_property
+    def background(self) -> np.ndarray:
+        """(background, contexts): S of the background sentences."""
+        return self.settings.weights.combine(self.background_terms)
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """(2, contexts): their cosine is the similarity by contexts."""
+        return comparable(self.settings.mode, self.scores, self.background, self.settings.ridge)
+
+    @property
+    def similarity(self) -> float:
+        lexical = self.settings.lexical_weight * self.lexical if self.settings.lexical_weight else 0.0
+        return cosine(*self.vectors) + lexical
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the similarity over draws of contexts, the whitening held fixed."""
+        return context_spread(self.vectors[0], self.vectors[1], self.settings.seed)
+
+    @property
+    def directional(self) -> tuple[float, float]:
+        """The cosine over the contexts of the first sentence alone, and over those of the second alone."""
+        parts = slice(0, self.found_for_first), slice(self.found_for_first, None)
+        first, second = (
+            cosine(*comparable(self.settings.mode, self.scores[:, p], self.background[:, p], self.settings.ridge))
+            for p in parts
+        )
+        return first, second
+
+
+class OriginSimilarity:
+    r"""
+    Opened by [`~OriginSimilarity.from_pretrained`]. A similarity depends on nothing but the two sentences, the folder
+    and the settings: not on what else is asked in the same call.
+
+    Sentences are compared as they come. One without a word known to the index has no contexts of its own; if neither
+    has any, their similarity is 0.
+    """
+
+    def __init__(
+        self,
+        index: ContextIndex,
+        models: OriginModels,
+        background: Sequence[str],
+        lexical: TfidfCosine,
+        settings: OriginSettings,
+        record: Mapping[str, Any],
+        cache_folder: str | Path | None = None,
+    ) -> None:
+        scorers = models.scorers()
+        discriminator = next(scorer for scorer in scorers if isinstance(scorer, DiscriminatorScorer))
+        self.index, self.settings, self._record = index, settings, record
+        self.scorer = ContextScorer(scorers, models.tokenizer, models.width, settings.weights)
+        self.context_sets = ContextSets(
+            index, self.scorer, discriminator, settings, _digest(record), Path(cache_folder) if cache_folder else None
+        )
+        self.lexical = lexical
+        self._background = self.scorer.prepare_sentences(background[: settings.background_size])
+        self._judged: OrderedDict[str, JudgedContexts] = OrderedDict()
+
+    @classmethod
+    def from_pretrained(
+        cls, origin: str | Path = DEFAULT_ORIGIN, *, cache_folder: str | Path | None = None, **settings: Any
+    ) -> "OriginSimilarity":
+        r"""
+        Args:
+            origin (`str` or `Path`): Folder made by `ctxsim index`, or its id on the Hub.
+            cache_folder (`str` or `Path`, *optional*): Keep context sets there from one process to the next.
+            settings: Override those of the folder; see [`OriginSettings`].
+        """
+        folder = origin_folder(origin)
+        record = read_stage(folder, "index")
+        verify_files_once(folder, record)
+        models = OriginModels.from_origin(folder)
+        return cls(
+            ContextIndex.open(folder / "index", models.width),
+            models,
+            read_background(folder),
+            TfidfCosine.load(folder / "lexical"),
+            OriginSettings.load(folder).override(**settings),
+            record,
+            cache_folder=cache_folder,
+        )
+
+    @property
+    def signature(self) -> str:
+        """Everything a score depends on, in one line: two figures with the same signature can be compared."""
+        inputs = self._record["inputs"]
+        generators = "+".join(generator["xxh3_128"][:8] for generator in inputs["generator"])
+        settings = self.settings.to_json() | {
+            "weights": ",".join(f"{w:g}" for w in self.settings.to_json()["weights"].values())
+        }
+        parts = {
+            "origin": _digest(self._record)[:8],
+            "discriminator": inputs["discriminator"]["xxh3_128"][:8],
+            "generator": generators,
+            "chunks": inputs["chunks"]["xxh3_128"][:8],
+            **settings,
+            "ctxsim_hf": __version__,
+            "torch": version("torch"),
+        }
+        return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+    def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """How alike the sentences of each pair are, (pairs,)."""
+        return np.array([pair.similarity for pair in self.compare(sentences1, sentences2)], dtype=np.float64)
+
+    def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[PairScores]:
+        """Everything known of each pair."""
+        check_sentences(sentences1, sentences2)
+        pairs = list(zip(sentences1, sentences2, strict=True))
+        lexical = [float("nan")] * len(pairs)
+        if self.settings.lexical_weight:
+            lexical = self.lexical.similarity(sentences1, sentences2).tolist()
+        few: set[str] = set()
+        progress = tqdm(pairs, desc="similarity", unit="pair", disable=None if len(pairs) > 1 else True)
+        for (sentence1, sentence2), overlap in zip(progress, lexical, strict=True):
+            judged = [self._judge(sentence) for sentence in (sentence1, sentence2)]
+            few |= {
+                sentence
+                for sentence, found in zip((sentence1, sentence2), judged, strict=True)
+                if len(found.contexts) < self.settings.num_contexts
+            }
+            prepared = self.scorer.prepare_sentences([sentence1, sentence2])
+            yield PairScores(
+                self.settings,
+                np.concatenate([found.contexts for found in judged]),
+                len(judged[0].contexts),
+                _side_by_side([self.scorer.terms(prepared, found.prepared) for found in judged]),
+                _side_by_side([found.background for found in judged]),
+                overlap,
+            )
+        if few:
+            wanted = self.settings.num_contexts
+            logger.warning(f"{len(few)} sentences have fewer than {wanted} contexts, e.g. {min(few)[:80]!r}")
+
+    def explain(self, sentence1: str, sentence2: str) -> "Explanation":
+        """Why two sentences are as alike as they are."""
+        from ctxsim_hf.origin.explanation import explain
+
+        (pair,) = self.compare([sentence1], [sentence2])
+        return explain(sentence1, sentence2, pair, self.index)
+
+    def _judge(self, sentence: str) -> JudgedContexts:
+        if sentence not in self._judged:
+            (contexts,) = self.context_sets([sentence])
+            prepared = self.scorer.prepare_contexts(self.index.tokens(contexts))
+            self._judged[sentence] = JudgedContexts(contexts, prepared, self.scorer.terms(self._background, prepared))
+            if len(self._judged) > REMEMBERED_SENTENCES:
+                self._judged.popitem(last=False)
+        self._judged.move_to_end(sentence)
+        return self._judged[sentence]
+
+
+def _side_by_side(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The terms over the contexts of both sentences."""
+    return {term: np.concatenate([part[term] for part in parts], axis=1) for term in parts[0]}
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(record, sort_keys=True).encode())
+
+
+def origin_folder(origin: str | Path) -> Path:
+    """The folder itself, or what the Hub has under this id."""
+    if Path(origin).exists() or Path(f"{origin}.partial").exists():
+        return Path(origin)
+    try:
+        return Path(snapshot_download(str(origin)))
+    except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
+        raise UserError(
+            f"expected a folder made by `ctxsim index` or the id of one on the Hub, but {str(origin)!r} is no folder "
+            f"here and could not be fetched ({type(error).__name__})"
+        ) from error
+
+
+def check_sentences(sentences1: Sequence[str], sentences2: Sequence[str]) -> None:
+    if isinstance(sentences1, str) or isinstance(sentences2, str):
+        raise UserError("similarity takes two lists of sentences; got a string. Put it in a list")
+    if len(sentences1) != len(sentences2):
+        raise UserError(f"expected as many sentences on both sides, got {len(sentences1)} and {len(sentences2)}")
+    for side, sentences in enumerate((sentences1, sentences2), 1):
+        for place, sentence in enumerate(sentences):
+            if not isinstance(sentence, str):
+                kind = type(sentence).__name__
+                raise UserError(f"expected strings, but sentence {place} of list {side} is {sentence!r} ({kind})")

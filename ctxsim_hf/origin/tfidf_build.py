@@ -1,0 +1,181 @@
+"""Chunks, streamed -> the files of a TF-IDF index.
+
+Records of (key, chunk, count) are dealt out to bucket files by the top bits of the key; each bucket is sorted, and one
+after another they give all terms in the order of their keys. The weights are divided by the norms of the chunks last,
+since these need all terms. Memory holds a block of chunks, a bucket, and a few numbers for each chunk.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.word_ngrams import NgramKeys
+from ctxsim_hf.stage import write_json
+
+FORMAT = 1
+ABOUT_FILE = "index.json"  # written last: where it is, the index is whole
+ARRAYS: dict[str, type[np.generic]] = {  # TfidfIndex says what they mean
+    "keys": np.uint64,
+    "idf": np.float32,
+    "starts": np.int64,
+    "chunks": np.int32,
+    "weights": np.float32,
+    "row_terms": np.int64,
+    "rows": np.float32,
+}
+NUMBERS_PER_BLOCK = 1 << 22
+
+_RECORD = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.int32)])
+
+
+def build_index(
+    chunks: Iterable[Sequence[str]],
+    folder: Path,
+    ngrams: str = "uni+bigrams",
+    chunks_per_block: int = 2000,
+    buckets: int = 256,
+    row_share: float = 1 / 8,
+) -> None:
+    """Write the index of chunks, each a sequence of sentences, into a folder that does not exist yet.
+
+    Args:
+        chunks (`Iterable[Sequence[str]]`): The chunks, read once; their order gives their numbers.
+        folder (`Path`): Made whole or not at all.
+        ngrams (`str`): Terms: `uni+bigrams` or `bigrams` of words.
+        chunks_per_block (`int`): Chunks to hold at a time. The bytes written do not depend on it.
+        buckets (`int`): Files to sort one after another. The bytes written do not depend on it.
+        row_share (`float`): A term that so large a share of the chunks holds is kept as a row. At an eighth, a row
+            takes at most four times the space of the postings it stands for.
+    """
+    keys_of = NgramKeys(ngrams)
+    if folder.exists():
+        raise UserError(f"{str(folder)!r} exists already; remove it or choose another folder for the index")
+    partial = folder.with_name(folder.name + ".partial")
+    paths = [partial / f"buckets/{number:06d}" for number in range(buckets)]
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        (partial / "buckets").mkdir(parents=True)
+        num_chunks = _fill_buckets(paths, chunks, keys_of, chunks_per_block)
+        norms = _write_terms(partial, paths, num_chunks, row_share)
+        _divide_by_norms(partial, norms)
+        (partial / "buckets").rmdir()
+        write_json(partial / ABOUT_FILE, {"format": FORMAT, "ngrams": ngrams, "num_chunks": num_chunks})
+        partial.rename(folder)
+    except OSError as error:
+        raise UserError(f"could not write the index {str(folder)!r}: {error.strerror or error}") from error
+
+
+def _fill_buckets(
+    paths: Sequence[Path], chunks: Iterable[Sequence[str]], keys_of: NgramKeys, chunks_per_block: int
+) -> int:
+    """Append the records of all chunks to the buckets; returns the number of chunks."""
+    for path in paths:
+        path.touch()
+    firsts = np.array([number * 2**64 // len(paths) for number in range(len(paths))], dtype=np.uint64)
+    stream = iter(tqdm(chunks, desc="index", unit="chunk", disable=None))
+    num_chunks = 0
+    while block := list(islice(stream, chunks_per_block)):
+        keys, sentence_of = keys_of([sentence for chunk in block for sentence in chunk])
+        chunk_of = np.repeat(np.arange(num_chunks, num_chunks + len(block)), [len(chunk) for chunk in block])
+        num_chunks += len(block)
+        order = np.argsort(keys, kind="stable")  # chunks stay in order
+        keys, holders, counts = run_lengths(keys[order], chunk_of[sentence_of[order]])
+        records = np.empty(len(keys), _RECORD)
+        records["key"], records["chunk"], records["count"] = keys, holders, counts
+        for path, part in zip(paths, np.split(records, np.searchsorted(keys, firsts[1:])), strict=True):
+            with path.open("ab") as file:  # opened anew, since so many may not be open at once
+                file.write(part.tobytes())
+    if not num_chunks:
+        raise UserError("no chunk to index: expected at least one")
+    return num_chunks
+
+
+def run_lengths(keys: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Equal neighbours among pairs, once each, and how many there were of each."""
+    new = np.ones(len(keys), dtype=bool)
+    new[1:] = (keys[1:] != keys[:-1]) | (others[1:] != others[:-1])
+    starts = np.flatnonzero(new)
+    return keys[starts], others[starts], np.diff(starts, append=len(keys))
+
+
+def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share: float) -> np.ndarray:
+    """Sort the buckets into all arrays, with weights that are not divided by the norms yet; returns the norms."""
+    squares = np.zeros(num_chunks)
+    with contextlib.ExitStack() as stack:
+        files = {
+            name: stack.enter_context(
+                contextlib.closing(_GrowingArray(folder, name, (num_chunks,) if name == "rows" else ()))
+            )
+            for name in ARRAYS
+        }
+        files["starts"].append(np.zeros(1))
+        for path in tqdm(paths, desc="sort", unit="bucket", disable=None):
+            records = np.fromfile(path, _RECORD)
+            path.unlink()
+            records = records[np.argsort(records["key"], kind="stable")]
+            chunks = records["chunk"]
+            keys, _, df = run_lengths(records["key"], records["key"])
+            idf = 1 + np.log((1 + num_chunks) / (1 + df))
+            weights = (1 + np.log(records["count"])) * np.repeat(idf, df)
+            np.add.at(squares, chunks, weights**2)  # in the order of the keys, for any number of buckets
+            has_row = df >= row_share * num_chunks
+            in_row = np.repeat(has_row, df)
+            rows = np.zeros((has_row.sum(), num_chunks), np.float32)
+            rows[np.repeat(np.arange(len(rows)), df[has_row]), chunks[in_row]] = weights[in_row]
+            files["rows"].append(rows)
+            files["row_terms"].append(files["keys"].length + np.flatnonzero(has_row))
+            files["starts"].append(files["chunks"].length + np.cumsum(np.where(has_row, 0, df)))
+            files["keys"].append(keys)
+            files["idf"].append(idf)
+            files["chunks"].append(chunks[~in_row])
+            files["weights"].append(weights[~in_row])
+    return np.sqrt(squares)
+
+
+def _divide_by_norms(folder: Path, norms: np.ndarray) -> None:
+    norms[norms == 0] = 1  # a chunk without words
+    # Files are mapped anew for each block: what was mapped before need not stay in memory.
+    for start in range(0, len(_map(folder, "weights")), NUMBERS_PER_BLOCK):
+        block = slice(start, start + NUMBERS_PER_BLOCK)
+        weights = _map(folder, "weights")[block]
+        np.divide(weights, norms[_map(folder, "chunks")[block]], out=weights, casting="same_kind")
+    rows_per_block = 1 + NUMBERS_PER_BLOCK // len(norms)
+    for start in range(0, len(_map(folder, "rows")), rows_per_block):
+        rows = _map(folder, "rows")[start : start + rows_per_block]
+        np.divide(rows, norms, out=rows, casting="same_kind")
+
+
+def _map(folder: Path, name: str) -> np.ndarray:
+    array: np.ndarray = np.load(folder / f"{name}.npy", mmap_mode="r+", allow_pickle=False)
+    return array
+
+
+class _GrowingArray:
+    """A .npy file that is appended to; NumPy leaves room in the header for the length, which is known at the end."""
+
+    def __init__(self, folder: Path, name: str, row_shape: tuple[int, ...]) -> None:
+        self.length = 0
+        self._dtype = np.dtype(ARRAYS[name])
+        self._row_shape = row_shape
+        self._file = (folder / f"{name}.npy").open("wb")
+        self._write_header()
+
+    def _write_header(self) -> None:
+        shape = (self.length, *self._row_shape)
+        header = {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def append(self, values: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self.length += len(values)
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()

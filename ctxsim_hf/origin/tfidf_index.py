@@ -1,0 +1,152 @@
+"""Chunks -> a TF-IDF index on disk -> the chunks nearest to a sentence, by the cosine of weighted bags of n-grams.
+
+Exact: every term of every chunk counts. A term weighs (1 + ln tf) * idf in a chunk or sentence that holds it tf times,
+where idf = 1 + ln((1 + chunks) / (1 + df)), and vectors have length 1, as TfidfVectorizer(sublinear_tf=True) of
+scikit-learn has it. A rare term is kept as postings: the chunks that hold it, and its weight in each. A frequent term
+is kept as a row: its weight in every chunk, since adding a whole row is ten times as fast, per chunk, as adding to
+scattered places. Stop words weigh too much, added up, for chunks to be ruled out before their rows are added.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.tfidf_build import ABOUT_FILE, ARRAYS, FORMAT, build_index, run_lengths
+from ctxsim_hf.origin.word_ngrams import NgramKeys
+
+SENTENCES_PER_SHARE = 32
+SAMPLED_EVERY = 64
+
+Vector = tuple[np.ndarray, np.ndarray]  # places of terms in `keys`, and their weights
+Found = tuple[np.ndarray, np.ndarray]  # numbers of chunks (int32), and their scores (float32)
+
+
+@dataclass(frozen=True, eq=False)
+class TfidfIndex:
+    """An index on disk, memory-mapped. Chunks are numbered in the order in which they were given to `build`."""
+
+    num_chunks: int
+    ngrams: str
+    keys: np.ndarray  # (terms,) sorted
+    idf: np.ndarray  # (terms,)
+    starts: np.ndarray  # (terms + 1,) into the postings; a term that has a row has no postings
+    chunks: np.ndarray  # (postings,) chunks that hold the term, ascending
+    weights: np.ndarray  # (postings,)
+    row_terms: np.ndarray  # (rows,) places in keys, ascending
+    rows: np.ndarray  # (rows, chunks) weights
+
+    @classmethod
+    def build(
+        cls, chunks: Iterable[Sequence[str]], folder: str | Path, ngrams: str = "uni+bigrams", **sizes: Any
+    ) -> Self:
+        """Write the index of chunks (each a list of sentences) into a new folder; see `build_index`."""
+        build_index(chunks, Path(folder), ngrams, **sizes)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Map the files of an index, which reads next to nothing; refuses what was not written by `build`."""
+        num_chunks, ngrams = _read_about(Path(folder))
+        arrays = {name: _map_array(Path(folder) / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()}
+        index = cls(num_chunks, ngrams, **arrays)
+        terms, postings = len(index.keys), int(index.starts[-1]) if len(index.starts) else -1
+        lengths = {"idf": terms, "starts": terms + 1, "chunks": postings, "weights": postings}
+        shapes = [(name, (length,)) for name, length in lengths.items()]
+        for name, shape in [*shapes, ("rows", (len(index.row_terms), num_chunks))]:
+            if arrays[name].shape != shape:
+                raise _damaged(Path(folder) / f"{name}.npy", f"expected shape {shape}, found {arrays[name].shape}")
+        return index
+
+    def search(self, sentences: Sequence[str], k: int, threads: int = 1) -> Iterator[Found]:
+        """For each sentence, the k chunks of the highest score that share a term with it, best first; among equal
+        scores the lower number comes first. The result is the same for any number of threads."""
+        if k < 1 or threads < 1:
+            raise UserError(f"k and threads must be at least 1, got {k} and {threads}")
+        keys_of = NgramKeys(self.ngrams)
+        with ThreadPoolExecutor(threads) as pool:
+            for start in range(0, len(sentences), SENTENCES_PER_SHARE * threads):
+                vectors = self._vectors(sentences[start : start + SENTENCES_PER_SHARE * threads], keys_of)
+                shares = [vectors[i : i + SENTENCES_PER_SHARE] for i in range(0, len(vectors), SENTENCES_PER_SHARE)]
+                for found in pool.map(lambda share: self._search(share, k), shares):
+                    yield from found
+
+    def _vectors(self, sentences: Sequence[str], keys_of: NgramKeys) -> list[Vector]:
+        """Terms of each sentence that the index knows, in the order of their keys."""
+        keys, sentence_of = keys_of(sentences)
+        order = np.lexsort((keys, sentence_of))
+        keys, sentence_of, counts = run_lengths(keys[order], sentence_of[order])
+        terms = np.searchsorted(self.keys, keys)
+        known = terms < len(self.keys)
+        known[known] = self.keys[terms[known]] == keys[known]
+        terms, sentence_of, counts = terms[known], sentence_of[known], counts[known]
+        weights = (1 + np.log(counts)) * self.idf[terms]
+        norms = np.sqrt(np.bincount(sentence_of, weights**2, len(sentences)))
+        weights = (weights / norms[sentence_of]).astype(np.float32)
+        ends = np.searchsorted(sentence_of, np.arange(1, len(sentences)))
+        return list(zip(np.split(terms, ends), np.split(weights, ends), strict=True))
+
+    def _search(self, vectors: Sequence[Vector], k: int) -> list[Found]:
+        scores, products = np.empty((2, self.num_chunks), np.float32)  # fresh memory for each would cost as much again
+        found = []
+        for terms, weights in vectors:
+            scores.fill(0)
+            starts, ends = self.starts[terms], self.starts[terms + 1]
+            for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
+                product = np.multiply(self.weights[start:end], weight, out=products[: end - start])
+                np.add.at(scores, self.chunks[start:end], product)
+            has_row = starts == ends
+            rows = np.searchsorted(self.row_terms, terms[has_row])
+            for row, weight in zip(rows, weights[has_row], strict=True):
+                np.add(scores, np.multiply(self.rows[row], weight, out=products), out=scores)
+            found.append(_best(scores, k))
+        return found
+
+
+def _best(scores: np.ndarray, k: int) -> Found:
+    """The k highest positive scores. A sample tells a score that somewhat more than k reach, so that few need to be
+    sorted; should fewer reach it, all are sorted."""
+    sample = scores[::SAMPLED_EVERY]
+    share = k / SAMPLED_EVERY
+    rank = min(len(sample), int(share + 4 * share**0.5) + 4)  # four standard deviations to the safe side
+    cut = np.partition(sample, -rank)[-rank] if rank else 0
+    found = np.flatnonzero(scores >= cut if cut > 0 else scores)
+    if len(found) < k:
+        found = np.flatnonzero(scores)
+    # Positive floats are ordered as their bits are: one sort of integers, highest score first, then lowest number.
+    packed = (~scores[found].view(np.uint32)).astype(np.uint64) << np.uint64(32) | found.astype(np.uint64)
+    packed = np.sort(packed)[:k]
+    return packed.astype(np.uint32).astype(np.int32), (~(packed >> np.uint64(32)).astype(np.uint32)).view(np.float32)
+
+
+def _read_about(folder: Path) -> tuple[int, str]:
+    path = folder / ABOUT_FILE
+    if not path.exists():
+        raise UserError(f"expected a TF-IDF index, but {str(folder)!r} has no {ABOUT_FILE}; build the index again")
+    try:
+        about = json.loads(path.read_text("utf-8"))
+        found, num_chunks, ngrams = about["format"], about["num_chunks"], about["ngrams"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, f"{error}") from None
+    if found != FORMAT:
+        raise UserError(f"{str(folder)!r} is an index of format {found!r}, expected {FORMAT}; build the index again")
+    return num_chunks, ngrams
+
+
+def _map_array(path: Path, dtype: type[np.generic]) -> np.ndarray:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(path, f"{error}") from None
+    if array.dtype != dtype:
+        raise _damaged(path, f"expected {np.dtype(dtype)}, found {array.dtype}")
+    return array
+
+
+def _damaged(path: Path, what: str) -> UserError:
+    return UserError(f"{str(path)!r} is damaged or missing ({what}); build the index again")

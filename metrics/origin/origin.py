@@ -1,0 +1,103 @@
+"""Origin as an `evaluate` metric: how alike are predictions and references, by the contexts they fit."""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import datasets
+import evaluate
+
+from ctxsim_hf import OriginSimilarity, ScoreWeights
+
+_DESCRIPTION = """
+Scores how well each of two sentences fits hundreds of contexts from a corpus, and compares the score vectors. It needs
+no labels, only context models trained on plain documents (`ctxsim index` makes the folder).
+"""
+
+_CITATION = """
+@article{sun-etal-2022-sentence,
+    title = "Sentence Similarity Based on Contexts",
+    author = "Sun, Xiaofei and Meng, Yuxian and Ao, Xiang and Wu, Fei and Zhang, Tianwei and Li, Jiwei and Fan, Chun",
+    journal = "Transactions of the Association for Computational Linguistics",
+    volume = "10",
+    year = "2022",
+}
+"""
+
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions (`list` of `str`): One side of the pairs.
+    references (`list` of `str`): The other side, as many.
+    origin (`str`): Folder made by `ctxsim index`, or its id on the Hub. Defaults to `ctxsim/origin-light`.
+    weights (`list` of four `float`): Of the discriminative, sentence, left and right terms.
+    settings: Any other setting of `ctxsim_hf.origin.settings.OriginSettings`, e.g. `mode` or `num_contexts`.
+Returns:
+    scores (`list` of `float`): The similarity of each pair, 1 for equal sentences.
+    mean (`float`): Their mean; nan for no pairs.
+    spread (`list` of `float`): How far each score moves when other contexts are drawn (a standard deviation).
+    signature (`str`): Models, index, settings and versions. Figures of equal signature can be compared.
+Examples:
+
+    >>> metric = evaluate.load("ctxsim/origin")
+    >>> result = metric.compute(predictions=["A cat sat there."], references=["A cat sat there."])
+    >>> round(result["scores"][0], 3)
+    1.0
+    >>> sorted(result)
+    ['mean', 'scores', 'signature', 'spread']
+"""
+
+DEFAULT_ORIGIN = "ctxsim/origin-light"
+
+
+@lru_cache(maxsize=2)
+def _open(origin: str, settings: tuple[tuple[str, Any], ...]) -> OriginSimilarity:
+    """Once for a process, not once for a call."""
+    return OriginSimilarity.from_pretrained(origin, **dict(settings))
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class Origin(evaluate.Metric):
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features({"predictions": text, "references": text}),
+            reference_urls=["https://aclanthology.org/2022.tacl-1.34"],
+        )
+
+    # `evaluate` looks at the first element alone and writes whatever comes later as text: 5 would be compared as "5".
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+        """Add one pair."""
+        _check_texts(predictions=[prediction], references=[reference])
+        super().add(prediction=prediction, reference=reference, **kwargs)
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Add pairs."""
+        _check_texts(predictions=predictions, references=references)
+        super().add_batch(predictions=predictions, references=references, **kwargs)
+
+    def _compute(
+        self, predictions: list[str], references: list[str], origin: str = DEFAULT_ORIGIN, **settings: Any
+    ) -> dict[str, Any]:
+        if "weights" in settings:
+            settings["weights"] = ScoreWeights(*settings["weights"])
+        system = _open(str(origin), tuple(sorted(settings.items())))
+        pairs = [(pair.similarity, pair.spread) for pair in system.compare(predictions, references)]
+        scores = [score for score, _ in pairs]
+        return {
+            "scores": scores,
+            "mean": sum(scores) / len(scores) if scores else math.nan,
+            "spread": [spread for _, spread in pairs],
+            "signature": system.signature,
+        }
+
+
+def _check_texts(**sides: Any) -> None:
+    for name, texts in sides.items():
+        if texts is None or isinstance(texts, str):
+            raise ValueError(f"`{name}` must be a list of strings, got {texts!r}.")
+        for place, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise ValueError(f"`{name}` must be strings, but {name}[{place}] is {text!r}.")

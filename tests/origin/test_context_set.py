@@ -1,0 +1,107 @@
+"""How contexts are chosen: worked examples, and sets from a real index."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planted import PlantedCorpus
+
+from ctxsim_hf.origin.context_index import sentence_key
+from ctxsim_hf.origin.context_set import jaccard, select
+from ctxsim_hf.origin.similarity import OriginSimilarity
+
+
+def test_jaccard() -> None:
+    assert jaccard(frozenset({1, 2, 3}), frozenset({2, 3, 4})) == 0.5
+    assert jaccard(frozenset({1}), frozenset({2})) == 0
+    assert jaccard(frozenset(), frozenset()) == 1
+
+
+def test_selection_by_hand() -> None:
+    """Best first: 10 is taken; 11 is of the same chunk; 12 says 2 of 3 of the same before; 13 says 1 of 3; 14 differs,
+    but three are enough after 15."""
+    ordered = [10, 11, 12, 13, 15, 14]
+    chunks = [0, 0, 1, 2, 3, 4]
+    before = [frozenset(words) for words in ({1, 2}, {7}, {1, 2, 3}, {1, 4}, {8}, {9})]
+    assert [ordered[place] for place in select(ordered, chunks, before, 3, 0.5)] == [10, 13, 15]
+    assert [ordered[place] for place in select(ordered, chunks, before, 10, 0.5)] == [10, 13, 15, 14]
+    assert [ordered[place] for place in select(ordered, chunks, before, 10, 0.7)] == [10, 12, 13, 15, 14]
+
+
+@pytest.fixture(scope="module")
+def sentence() -> str:
+    return PlantedCorpus().probes(1)[0].sentence
+
+
+def context_set(planted: Path, sentence: str, **settings: object) -> tuple[OriginSimilarity, np.ndarray]:
+    origin = OriginSimilarity.from_pretrained(planted / "origin", **settings)
+    (contexts,) = origin.context_sets([sentence])
+    return origin, contexts
+
+
+def test_two_step_follows_its_own_definition(planted: Path, sentence: str) -> None:
+    """By brute force: rank all contexts of the screened chunks by the discriminator in full precision, then by S."""
+    origin, contexts = context_set(planted, sentence, num_contexts=20)
+    index, scorer = origin.index, origin.scorer
+    ((chunks, _),) = index.tfidf.search([sentence], 20_000)
+    candidates = index.without(sentence, index.chunks.contexts_of(np.sort(chunks).astype(np.int64)))
+    terms = scorer.terms(scorer.prepare_sentences([sentence]), scorer.prepare_contexts(index.tokens(candidates)))
+    reached = candidates[np.argsort(-terms["discriminative"][0], kind="stable")][:80]
+    (fit,) = scorer.score([sentence], index.tokens(reached))
+    best = reached[np.argmax(fit)]
+    assert contexts[0] == best
+    assert set(contexts) <= set(reached)
+    (chosen_fit,) = scorer.score([sentence], index.tokens(contexts))
+    assert (np.diff(chosen_fit) <= 0).all()
+
+
+def test_diversity(planted: Path, sentence: str) -> None:
+    origin, contexts = context_set(planted, sentence, num_contexts=30)
+    store = origin.index.chunks
+    assert len(contexts) == 30 and len(set(store.chunks_of(contexts))) == 30
+    words = [frozenset(store.pick(np.array([context - 1])).tokens.tolist()) for context in contexts]
+    assert all(jaccard(words[i], words[j]) < 0.5 for i in range(30) for j in range(i))
+    _, repeated = context_set(planted, sentence, num_contexts=30, strategy="no_diversity")
+    assert len(set(store.chunks_of(repeated))) < 30
+
+
+def test_random_contexts_depend_on_seed_and_sentence_alone(planted: Path, sentence: str) -> None:
+    first, again, other = (
+        context_set(planted, sentence, strategy="random", num_contexts=10, seed=seed)[1] for seed in (0, 0, 1)
+    )
+    assert len(first) == 10
+    np.testing.assert_array_equal(first, again)
+    assert set(first) != set(other)
+
+
+def test_sentence_of_the_corpus_meets_no_context_that_holds_it(planted: Path) -> None:
+    origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=50)
+    index = origin.index
+    (sentence,) = index.sentences([4])
+    (contexts,) = origin.context_sets([sentence.upper()])  # case and punctuation do not matter
+    left, right = index.chunks.neighbours(contexts, index.width)
+    sides = np.concatenate([left.ravel(), right.ravel()])
+    assert sentence_key(sentence.upper()) == index.sentence_keys[4]
+    assert index.sentence_keys[4] not in index.sentence_keys[sides[sides >= 0]]
+
+
+def test_fewer_contexts_than_asked_is_said(planted: Path, sentence: str, caplog: pytest.LogCaptureFixture) -> None:
+    origin, contexts = context_set(planted, sentence, num_contexts=5000)
+    assert 0 < len(contexts) < 5000
+    origin.similarity([sentence], [sentence])
+    assert "1 sentences have fewer than 5000 contexts" in caplog.text
+
+
+def test_cache_on_disk(planted: Path, sentence: str, tmp_path: Path) -> None:
+    """Kept for the same settings only."""
+    origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
+    (built,) = origin.context_sets([sentence])
+    (file,) = tmp_path.rglob("*.npy")
+    np.save(file, built[:3])  # what comes back is what lies there
+    again = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
+    (kept,) = again.context_sets([sentence])
+    np.testing.assert_array_equal(kept, built[:3])
+    other = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=11, cache_folder=tmp_path)
+    (fresh,) = other.context_sets([sentence])
+    np.testing.assert_array_equal(fresh[:3], built[:3])
+    assert len(fresh) == 11

@@ -1,0 +1,177 @@
+"""The fit score: Eq. 3 by hand, and each scorer against the plainest road to the same number."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from planted import PlantedCorpus
+
+from ctxsim_hf.corpus.chunks import Context
+from ctxsim_hf.corpus.tokenized import TokenizedSentences, tokenize_sentences
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
+from ctxsim_hf.origin.fit_score import ContextScorer, ContextTokens, ScoreWeights
+from ctxsim_hf.origin.models import OriginModels
+from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.origin.term_scorers import Seq2SeqScorer
+from ctxsim_hf.train.collators import GeneratorCollator
+
+CONTEXTS = np.array([1, 2, 11, 20, 33, 46])
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    probes = PlantedCorpus().probes(3)
+    return [probe.sentence for probe in probes] + [probes[0].near_copy[:12]]
+
+
+@pytest.fixture(scope="module", params=["origin", "origin-seq2seq"])
+def origin(planted: Path, request: pytest.FixtureRequest) -> OriginSimilarity:
+    return OriginSimilarity.from_pretrained(planted / request.param)
+
+
+class GivenTerms:
+    """Terms from a table; a sentence is its number of tokens, a context its place."""
+
+    def __init__(self, **tables: np.ndarray) -> None:
+        self.terms, self.tables = tuple(tables), tables
+
+    def prepare_sentences(self, sentences: TokenizedSentences) -> Any:
+        return len(sentences)
+
+    def prepare_contexts(self, contexts: ContextTokens) -> Any:
+        return len(contexts)
+
+    def score(self, term: str, sentences: Any, contexts: Any) -> torch.Tensor:
+        return torch.tensor(self.tables[term])
+
+
+def test_eq_3_by_hand(planted: Path) -> None:
+    """Two sentences, one context: S = 1 * -0.5 + 2 * -3 + 0.5 * -4 + 1 * -5 for the first."""
+    tokenizer = OriginModels.from_origin(planted / "origin").tokenizer
+    scorers = [
+        GivenTerms(discriminative=np.array([[-0.5], [-0.1]])),
+        GivenTerms(
+            sentence=np.array([[-3.0], [-1.0]]), left=np.array([[-4.0], [-2.0]]), right=np.array([[-5.0], [-6.0]])
+        ),
+    ]
+    scorer = ContextScorer(scorers, tokenizer, weights=ScoreWeights(1, 2, 0.5, 1))
+    context = Context("c", 1, ("before",), "gone", ("after",))
+    np.testing.assert_allclose(scorer.score(["one", "two"], [context]), [[-13.5], [-9.1]])
+
+
+def test_term_without_weight_is_not_computed(planted: Path) -> None:
+    tokenizer = OriginModels.from_origin(planted / "origin").tokenizer
+    unusable = GivenTerms(discriminative=np.zeros((1, 1)))
+    unusable.prepare_sentences = unusable.prepare_contexts = None  # type: ignore[assignment, method-assign]
+    scorer = ContextScorer(
+        [unusable, GivenTerms(sentence=np.array([[-3.0]]))], tokenizer, weights=ScoreWeights(0, 1, 0, 0)
+    )
+    assert scorer.score(["one"], [Context("c", 1, ("before",), "gone", ("after",))]) == -3
+    with pytest.raises(UserError, match="no model answers the term left, right; add one, or give the term the weight"):
+        ContextScorer([GivenTerms(sentence=np.zeros((1, 1)))], tokenizer, weights=ScoreWeights(0, 1, 1, 1))
+    with pytest.raises(UserError, match="every weight of the fit score is 0"):
+        ScoreWeights(0, 0, 0, 0)
+
+
+def test_score_does_not_depend_on_the_batch(origin: OriginSimilarity, sentences: list[str]) -> None:
+    together = origin.scorer.score(sentences, origin.index.tokens(CONTEXTS))
+    for row, sentence in enumerate(sentences):
+        for column, context in enumerate(CONTEXTS):
+            alone = origin.scorer.score([sentence], origin.index.tokens(np.array([context])))
+            assert alone[0, 0] == pytest.approx(together[row, column], abs=1e-5)
+    np.testing.assert_array_equal(together, origin.scorer.score(sentences, origin.index.tokens(CONTEXTS)))
+
+
+def test_stored_and_computed_agree(origin: OriginSimilarity, sentences: list[str]) -> None:
+    """What the index keeps of a context, what is computed from its tokens, and what from its text."""
+    stored = origin.index.tokens(CONTEXTS)
+    computed = replace(stored, discriminator_parts=None, normalisers=None)
+    texts = [
+        Context(chunk.chunk_id, place, chunk.sentences[:place], "", chunk.sentences[place + 1 :])
+        for chunk, place in origin.index.text(CONTEXTS)
+    ]
+    scores = [origin.scorer.score(sentences, contexts) for contexts in (stored, computed, texts)]
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
+    np.testing.assert_allclose(scores[1], scores[2], atol=1e-5)
+
+
+@torch.inference_mode()
+def test_discriminative_term_is_the_models_own(origin: OriginSimilarity, sentences: list[str]) -> None:
+    scorer = origin.scorer.scorers[0]
+    index, model, limits = origin.index, scorer.model, scorer.limits  # type: ignore[attr-defined]
+    left, right = index.chunks.neighbours(CONTEXTS, 1)
+    store = index.chunks.pick(np.concatenate([left[:, 0], right[:, 0]]))
+    store = store.followed_by(tokenize_sentences(origin.scorer.tokenizer, sentences[:1]))
+    ids, mask = limits.tensors(store, np.arange(len(store)))
+    number = len(CONTEXTS)
+    places = torch.arange(number)[:, None]
+    logits = model(ids, mask, places, torch.full((number,), 2 * number), places + number).logits
+    terms = origin.scorer.terms(
+        origin.scorer.prepare_sentences(sentences[:1]), origin.scorer.prepare_contexts(index.tokens(CONTEXTS))
+    )
+    np.testing.assert_allclose(terms["discriminative"][0], -np.log1p(np.exp(-logits.double())), atol=1e-5)
+
+
+def test_light_terms_from_the_definition(planted: Path, sentences: list[str]) -> None:
+    """Token by token with a plain softmax over the vocabulary."""
+    origin = OriginSimilarity.from_pretrained(planted / "origin")
+    model, eos = origin.scorer.scorers[1].model, origin.scorer.tokenizer.eos_token_id  # type: ignore[attr-defined]
+    table = {name: value.double().numpy() for name, value in model.state_dict().items()}
+    weights = 1 / (1 + np.exp(-table["token_weight_logits"]))
+
+    def mean(ids: np.ndarray) -> np.ndarray:
+        return (weights[ids, None] * table["input_embeddings.weight"][ids]).sum(0) / weights[ids].sum()
+
+    def log_p(target: np.ndarray, source: np.ndarray) -> float:
+        logits = table["output_embeddings.weight"] @ source + table["output_bias"]
+        return float((logits[target] - np.log(np.exp(logits).sum())).mean())
+
+    def ids(store: TokenizedSentences, number: int) -> np.ndarray:
+        return np.append(store.pick(np.array([number])).tokens.astype(np.int64), eos)
+
+    terms = origin.scorer.terms(
+        origin.scorer.prepare_sentences(sentences), origin.scorer.prepare_contexts(origin.index.tokens(CONTEXTS))
+    )
+    said = tokenize_sentences(origin.scorer.tokenizer, sentences)
+    for row in range(len(sentences)):
+        sentence = ids(said, row)
+        for column, context in enumerate(CONTEXTS):
+            left, right = ids(origin.index.chunks, context - 1), ids(origin.index.chunks, context + 1)
+            source = table["left_to_sentence.weight"] @ mean(left) + table["right_to_sentence.weight"] @ mean(right)
+            assert terms["sentence"][row, column] == pytest.approx(log_p(sentence, source), abs=1e-5)
+            for side, target in (("left", left), ("right", right)):
+                source = table[f"sentence_to_{side}.weight"] @ mean(sentence)
+                assert terms[side][row, column] == pytest.approx(log_p(target, source), abs=1e-5)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@torch.inference_mode()
+def test_seq2seq_terms_are_those_of_training(planted: Path, attention: str) -> None:
+    """The corpus's own sentences in their own contexts, through the collator that training uses, one at a time."""
+    origin = OriginSimilarity.from_pretrained(planted / "origin-seq2seq")
+    fast = origin.scorer.scorers[1]
+    assert isinstance(fast, Seq2SeqScorer)
+    model = ContextGeneratorModel.from_pretrained(planted / "origin-seq2seq/generator", attn_implementation=attention)
+    model.eval()
+    collate = GeneratorCollator(
+        origin.index.chunks, 1, fast.limits.max_sentence_tokens, fast.limits.special, one_model_for_all=True
+    )
+    own = origin.index.sentences(CONTEXTS)
+    terms = origin.scorer.terms(
+        origin.scorer.prepare_sentences(own), origin.scorer.prepare_contexts(origin.index.tokens(CONTEXTS))
+    )
+    for place, context in enumerate(CONTEXTS):
+        for direction in ("sentence", "left", "right"):
+            tensors = collate(np.array([context]), direction)
+            expected = model.log_prob(**tensors) / model.target_lengths(tensors["labels"])
+            assert terms[direction][place, place] == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_no_sentences_and_no_contexts(origin: OriginSimilarity, sentences: list[str]) -> None:
+    none = np.zeros(0, dtype=np.int64)
+    assert origin.scorer.score(sentences, origin.index.tokens(none)).shape == (len(sentences), 0)
+    assert origin.scorer.score([], origin.index.tokens(CONTEXTS)).shape == (0, len(CONTEXTS))

@@ -1,0 +1,132 @@
+"""`ctxsim index`: what it keeps, what it refuses, and what survives an interruption."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ctxsim_hf.corpus.chunks import Chunk, read_chunks
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.similarity import OriginSimilarity
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def open_origin(folder: Path) -> OriginSimilarity:
+    return OriginSimilarity.from_pretrained(folder)
+
+
+@pytest.fixture
+def origin(planted: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(planted / "origin", tmp_path / "origin"))
+
+
+def test_contexts_are_those_of_the_chunks(planted: Path) -> None:
+    index = open_origin(planted / "origin").index
+    chunks = [Chunk.from_row(row) for row in read_chunks(planted / "chunks", "train")]
+    expected = [(chunk, context.position) for chunk in chunks for context in chunk.contexts(1)]
+    assert index.num_contexts == len(expected)
+    contexts = index.contexts_at(np.arange(index.num_contexts))
+    assert index.text(contexts) == expected
+    np.testing.assert_array_equal(index.rows(contexts), np.arange(index.num_contexts))
+
+
+def test_two_halves_make_a_whole(planted: Path) -> None:
+    """The discriminator's parts lose nothing that single precision would keep, though ranking reads half."""
+    origin = open_origin(planted / "origin")
+    contexts = origin.index.contexts_at(np.arange(100))
+    stored = origin.index.tokens(contexts)
+    scorer = origin.context_sets.discriminator
+    computed = scorer.prepare_contexts(type(stored)(stored.sentences, stored.left, stored.right))
+    assert stored.discriminator_parts is not None
+    np.testing.assert_allclose(stored.discriminator_parts, computed, atol=2e-6)
+    assert origin.index.parts.dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    "name", ["index/context_parts.npy", "index/normalisers.npy", "index/chunks.arrow", "index/tokens/tokens.npy"]
+)
+def test_damaged_file_is_refused(origin: Path, name: str) -> None:
+    whole = (origin / name).read_bytes()
+    (origin / name).write_bytes(whole[:-1])
+    with pytest.raises(UserError, match=f"{Path(name).name}' is damaged: expected {len(whole)} bytes"):
+        open_origin(origin)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    (origin / name).write_bytes(flipped)
+    with pytest.raises(UserError, match=f"{Path(name).name}' is damaged: its bytes changed"):
+        open_origin(origin)
+    (origin / name).unlink()
+    with pytest.raises(UserError, match=f"{Path(name).name}' is missing"):
+        open_origin(origin)
+
+
+def test_damage_after_it_was_opened_once(origin: Path) -> None:
+    open_origin(origin)
+    path = next((origin / "index/tfidf").glob("*.npy"))
+    flipped = bytearray(path.read_bytes())
+    flipped[-1] ^= 1
+    path.write_bytes(flipped)
+    with pytest.raises(UserError, match="its bytes changed"):
+        open_origin(origin)
+
+
+def test_another_model_is_refused(planted: Path, origin: Path) -> None:
+    """Vectors of one discriminator with the weights of another would give wrong answers in silence."""
+    weights = origin / "discriminator/model.safetensors"
+    other = bytearray(weights.read_bytes())
+    other[-4:] = b"\0\0\0\0"
+    weights.write_bytes(other)
+    with pytest.raises(UserError, match=r"model.safetensors' is damaged: its bytes changed"):
+        open_origin(origin)
+
+
+def test_another_versions_format_is_refused(origin: Path) -> None:
+    layout = json.loads((origin / "layout.json").read_text()) | {"format": 99}
+    (origin / "layout.json").write_text(json.dumps(layout))
+    stage = json.loads((origin / "stage.json").read_text())
+    stage["files"] = {}
+    (origin / "stage.json").write_text(json.dumps(stage))
+    with pytest.raises(UserError, match="has the format 99, this version reads 1; make it again"):
+        open_origin(origin)
+
+
+def test_models_that_do_not_belong_together(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(planted / "generator", tmp_path / "generator"))
+    tokenizer = other / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text() + " ")
+    flags = ("--chunks", planted / "chunks", "--discriminator", planted / "discriminator", "--output", tmp_path / "o")
+    code, _, err = ctxsim("index", *flags, "--generator", other)
+    assert code == 2 and "were trained with different tokenizers" in err
+    code, _, err = ctxsim("index", *flags, "--generator", planted / "generator", planted / "generator")
+    assert code == 2 and "--generator takes one folder for each direction, got 2 of ['generator']" in err
+    code, _, err = ctxsim("index", *flags, "--generator", planted / "discriminator")
+    assert code == 2 and "was made by `ctxsim train discriminator`" in err
+
+
+def test_interrupted_and_resumed_gives_the_same_bytes(
+    ctxsim: Run, planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ctxsim_hf.origin.indexing as indexing
+
+    monkeypatch.setattr(indexing, "CHUNKS_PER_BLOCK", 100)
+    words = ("index", "--chunks", planted / "chunks", "--discriminator", planted / "discriminator")
+    words = (*words, "--generator", planted / "generator", "--output")
+    assert ctxsim(*words, tmp_path / "whole")[0] == 0
+    block, calls = indexing._context_block, []
+
+    def stop_at_the_third(*arguments: object) -> object:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return block(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(indexing, "_context_block", stop_at_the_third)
+    assert ctxsim(*words, tmp_path / "resumed")[0] == 130
+    assert ctxsim(*words, tmp_path / "resumed")[0] == 0
+    whole, resumed = (json.loads((tmp_path / name / "stage.json").read_text()) for name in ("whole", "resumed"))
+    assert whole == resumed
