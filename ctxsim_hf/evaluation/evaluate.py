@@ -15,12 +15,13 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.baselines import BASELINES, Similarity
 from ctxsim_hf.evaluation.correlation import Estimate, correlate, pearson, spearman
 from ctxsim_hf.evaluation.tasks import TASKS, TaskPairs, check_task, load_task
+from ctxsim_hf.origin.similarity_command import SettingsArguments
 from ctxsim_hf.stage import write_json
 
 
 @dataclass(kw_only=True)
-class EvaluateArguments:
-    origin: str | None = HfArg(default=None, help="Evaluate the Origin similarity in this folder.")
+class EvaluateArguments(SettingsArguments):
+    origin: str | None = HfArg(default=None, help="Evaluate the Origin similarity in this folder, or of this id.")
     baseline: str | None = HfArg(default=None, help=f"Evaluate a baseline instead: {', '.join(BASELINES)}.")
     tasks: list[str] = HfArg(default_factory=lambda: ["stsb"], help=f"Of {', '.join(TASKS)}.")
     split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
@@ -102,9 +103,8 @@ def _evaluate(system: Similarity, pairs: TaskPairs) -> TaskResult:
 
 def _open_system(arguments: EvaluateArguments) -> tuple[str, Similarity]:
     if arguments.origin is not None:
-        from ctxsim_hf.origin.similarity import OriginSimilarity  # it brings torch, which a baseline does without
-
-        return f"origin {arguments.origin}", OriginSimilarity.from_pretrained(arguments.origin)
+        system = arguments.open_origin(arguments.origin)
+        return system.signature, system
     name = str(arguments.baseline)
     return name, BASELINES[name](arguments.chunks, arguments.data_root)
 

@@ -17,7 +17,7 @@ from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
 from ctxsim_hf.stage import writing
 
-CONTEXTS_PER_BLOCK = 1 << 14  # whose parts the ranking holds at a time
+CONTEXTS_PER_BLOCK = 1 << 11  # whose parts the ranking holds at a time
 
 
 def jaccard(tokens1: frozenset[int], tokens2: frozenset[int]) -> float:

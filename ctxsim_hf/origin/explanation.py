@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxsim_hf.corpus.chunks import Context
+from ctxsim_hf.corpus.chunks import Chunk, Context
 from ctxsim_hf.origin.comparison import comparable
 from ctxsim_hf.origin.context_index import ContextIndex
+from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.similarity import PairScores
 
 SHOWN = 3
@@ -67,7 +68,10 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(sentence1: str, sentence2: str, pair: PairScores, index: ContextIndex) -> Explanation:
+def explain(
+    sentence1: str, sentence2: str, pair: PairScores, index: ContextIndex, scorer: ContextScorer
+) -> Explanation:
+    """Args: as in `Explanation`; `scorer` answers every term that is to be shown, those without a weight too."""
     fits = comparable("zscore", pair.scores, pair.background)  # (2, contexts)
     both = np.minimum(*fits)
     lists = {
@@ -75,6 +79,22 @@ def explain(sentence1: str, sentence2: str, pair: PairScores, index: ContextInde
         "only_first": _best(fits[0] - fits[1], fits[0]),
         "only_second": _best(fits[1] - fits[0], fits[1]),
     }
+    prepared = scorer.prepare_sentences([sentence1, sentence2])
+
+    def describe(places: np.ndarray) -> list[ContextFit]:
+        contexts = pair.contexts[places]
+        terms = scorer.terms(prepared, scorer.prepare_contexts(index.tokens(contexts)))
+        texts = index.text(contexts)
+        return [
+            ContextFit(
+                *_context(*text, index.width),
+                found_for=1 if place < pair.found_for_first else 2,
+                fit=(float(fits[0, place]), float(fits[1, place])),
+                terms={name: (float(values[0, row]), float(values[1, row])) for name, values in terms.items()},
+            )
+            for row, (place, text) in enumerate(zip(places, texts, strict=True))
+        ]
+
     return Explanation(
         sentence1,
         sentence2,
@@ -83,7 +103,7 @@ def explain(sentence1: str, sentence2: str, pair: PairScores, index: ContextInde
         pair.directional,
         None if np.isnan(pair.lexical) else pair.lexical,
         (pair.found_for_first, len(pair.contexts) - pair.found_for_first),
-        **{name: _describe(places, fits, pair, index) for name, places in lists.items()},
+        **{name: describe(places) for name, places in lists.items()},
     )
 
 
@@ -93,19 +113,7 @@ def _best(order: np.ndarray, fit: np.ndarray) -> np.ndarray:
     return places[(order[places] > 0) & (fit[places] > 0)][:SHOWN]
 
 
-def _describe(places: np.ndarray, fits: np.ndarray, pair: PairScores, index: ContextIndex) -> list[ContextFit]:
-    described = []
-    for place, (chunk, position) in zip(places, index.text(pair.contexts[places]), strict=True):
-        left = chunk.sentences[max(0, position - index.width) : position]
-        right = chunk.sentences[position + 1 : position + 1 + index.width]
-        described.append(
-            ContextFit(
-                Context(chunk.chunk_id, position, left, chunk.sentences[position], right),
-                chunk.doc_id,
-                chunk.source,
-                1 if place < pair.found_for_first else 2,
-                (float(fits[0, place]), float(fits[1, place])),
-                {name: (float(values[0, place]), float(values[1, place])) for name, values in pair.terms.items()},
-            )
-        )
-    return described
+def _context(chunk: Chunk, position: int, width: int) -> tuple[Context, str, str]:
+    """The context there, its document and its source."""
+    left, right = chunk.sentences[max(0, position - width) : position], chunk.sentences[position + 1 :][:width]
+    return Context(chunk.chunk_id, position, left, chunk.sentences[position], right), chunk.doc_id, chunk.source

@@ -1,5 +1,5 @@
 """Every choice that shapes an Origin score, apart from the models and the index. Kept in an origin folder as
-origin.json; whoever opens the folder may override any of them."""
+origin.json; whoever opens the folder may override any of them. docs/experiments.md: how the defaults were chosen."""
 
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -21,7 +21,8 @@ class OriginSettings:
         mode (`str`): How score vectors are compared: `cosine`, `centered`, `zscore` or `whitened`.
         weights (`ScoreWeights`): Of the four terms of Eq. 3.
         num_contexts (`int`): Contexts in the set of one sentence.
-        screen_chunks (`int`): Chunks that TF-IDF lets through for one sentence.
+        screen_chunks (`int`): Chunks that TF-IDF lets through for one sentence; a set holds one context of each at
+            most. The paper's settings are 20,000 chunks, 500 contexts, weights of 1 and the mode `cosine`.
         rerank_candidates (`int`): Contexts that the discriminator lets through, for each of `num_contexts`.
         strategy (`str`): `two_step`; or, to measure what it is worth, `random` (no retrieval) or `no_diversity` (any
             number of contexts from one chunk, however alike).
@@ -33,9 +34,9 @@ class OriginSettings:
     """
 
     mode: str = "whitened"
-    weights: ScoreWeights = field(default_factory=ScoreWeights)
+    weights: ScoreWeights = field(default_factory=lambda: ScoreWeights(discriminative=0, sentence=0))
     num_contexts: int = 100
-    screen_chunks: int = 20_000
+    screen_chunks: int = 500
     rerank_candidates: int = 4
     strategy: str = "two_step"
     max_jaccard: float = 0.5

@@ -21,7 +21,7 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import comparable, context_spread, cosine
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
-from ctxsim_hf.origin.fit_score import ContextScorer, Prepared
+from ctxsim_hf.origin.fit_score import TERMS, ContextScorer, Prepared, ScoreWeights
 from ctxsim_hf.origin.indexing import read_background
 from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.settings import OriginSettings
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_ORIGIN = "ctxsim/origin-light"
-REMEMBERED_SENTENCES = 1000  # whose prepared contexts are kept: about 1 MB each at 100 contexts
+REMEMBERED_SENTENCES = 200  # whose prepared contexts and background scores are kept, some MB each
 
 
 class JudgedContexts(NamedTuple):
@@ -115,6 +115,9 @@ class OriginSimilarity:
         discriminator = next(scorer for scorer in scorers if isinstance(scorer, DiscriminatorScorer))
         self.index, self.settings, self._record = index, settings, record
         self.scorer = ContextScorer(scorers, models.tokenizer, models.width, settings.weights)
+        answered = {term for scorer in scorers for term in scorer.terms}
+        every_term = ScoreWeights(**{term: float(term in answered) for term in TERMS})
+        self._explainer = ContextScorer(scorers, models.tokenizer, models.width, every_term)
         self.context_sets = ContextSets(
             index, self.scorer, discriminator, settings, _digest(record), Path(cache_folder) if cache_folder else None
         )
@@ -203,7 +206,7 @@ class OriginSimilarity:
         from ctxsim_hf.origin.explanation import explain
 
         (pair,) = self.compare([sentence1], [sentence2])
-        return explain(sentence1, sentence2, pair, self.index)
+        return explain(sentence1, sentence2, pair, self.index, self._explainer)
 
     def _judge(self, sentence: str) -> JudgedContexts:
         if sentence not in self._judged:

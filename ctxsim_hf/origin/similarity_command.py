@@ -15,10 +15,9 @@ from ctxsim_hf.stage import writing
 
 
 @dataclass(kw_only=True)
-class OriginArguments:
-    """Which origin folder, and what of its settings to change."""
+class SettingsArguments:
+    """What to change of the settings of an origin folder."""
 
-    origin: str = HfArg(default=DEFAULT_ORIGIN, help="Folder made by ctxsim index, or its id on the Hub.")
     mode: str | None = HfArg(default=None, help="Compare by cosine, centered, zscore or whitened.")
     weights: list[float] | None = HfArg(default=None, help=f"Weights of the terms {', '.join(TERMS)}.")
     num_contexts: int | None = HfArg(default=None, help="Contexts of each sentence.")
@@ -28,12 +27,12 @@ class OriginArguments:
     lexical_weight: float | None = HfArg(default=None, help="Weight of the TF-IDF cosine added to the similarity.")
     cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
 
-    def open_origin(self) -> OriginSimilarity:
+    def open_origin(self, origin: str) -> OriginSimilarity:
         weights = self.weights
         if weights is not None and len(weights) != len(TERMS):
             raise UserError(f"--weights takes {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(weights)}")
         return OriginSimilarity.from_pretrained(
-            self.origin,
+            origin,
             cache_folder=self.cache,
             mode=self.mode,
             weights=None if weights is None else ScoreWeights(*weights),
@@ -46,7 +45,8 @@ class OriginArguments:
 
 
 @dataclass(kw_only=True)
-class SimilarityArguments(OriginArguments):
+class SimilarityArguments(SettingsArguments):
+    origin: str = HfArg(default=DEFAULT_ORIGIN, help="Folder made by ctxsim index, or its id on the Hub.")
     pairs: str | None = HfArg(default=None, help="File of pairs, sentence TAB sentence, instead of two sentences.")
     output: str | None = HfArg(default=None, help="File to write the pairs with their scores to; else the screen.")
     explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")
@@ -65,10 +65,12 @@ def run(arguments: SimilarityArguments) -> str:
     arguments.check()
     if arguments.pairs is None:
         first, second = arguments.sentences
-        explanation = arguments.open_origin().explain(first, second)
+        explanation = arguments.open_origin(arguments.origin).explain(first, second)
         return str(explanation) if arguments.explain else f"{explanation.similarity:.4f}"
     pairs = list(_read_pairs(Path(arguments.pairs)))
-    found = arguments.open_origin().compare([first for first, _ in pairs], [second for _, second in pairs])
+    found = arguments.open_origin(arguments.origin).compare(
+        [first for first, _ in pairs], [second for _, second in pairs]
+    )
     rows = [
         [*pair, f"{scores.similarity:.6f}", f"{scores.spread:.6f}"] for pair, scores in zip(pairs, found, strict=True)
     ]

@@ -18,7 +18,7 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.word_ngrams import NgramKeys
 from ctxsim_hf.stage import write_json
 
-FORMAT = 1
+FORMAT = 2  # a change of what the arrays mean must not meet old ones
 ABOUT_FILE = "index.json"  # written last: where it is, the index is whole
 ARRAYS: dict[str, type[np.generic]] = {  # TfidfIndex says what they mean
     "keys": np.uint64,
@@ -124,6 +124,7 @@ def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share
             idf = 1 + np.log((1 + num_chunks) / (1 + df))
             weights = (1 + np.log(records["count"])) * np.repeat(idf, df)
             np.add.at(squares, chunks, weights**2)  # in the order of the keys, for any number of buckets
+            weights *= np.repeat(idf, df)  # the sentence's share
             has_row = df >= row_share * num_chunks
             in_row = np.repeat(has_row, df)
             rows = np.zeros((has_row.sum(), num_chunks), np.float32)

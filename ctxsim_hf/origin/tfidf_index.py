@@ -2,13 +2,14 @@
 
 Exact: every term of every chunk counts. A term weighs (1 + ln tf) * idf in a chunk or sentence that holds it tf times,
 where idf = 1 + ln((1 + chunks) / (1 + df)), and vectors have length 1, as TfidfVectorizer(sublinear_tf=True) of
-scikit-learn has it. A rare term is kept as postings: the chunks that hold it, and its weight in each. A frequent term
-is kept as a row: its weight in every chunk, since adding a whole row is ten times as fast, per chunk, as adding to
-scattered places. Stop words weigh too much, added up, for chunks to be ruled out before their rows are added.
+scikit-learn has it. What a term adds to the scores of chunks is kept as postings if it is rare (the chunks that hold
+it, and so much for each) and as a row if it is frequent (so much for every chunk), since adding a whole row is ten
+times as fast, per chunk, as adding to scattered places. To rule chunks out before the rows are added does not pay:
+stop words weigh little, but many of them more than one rare word.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from ctxsim_hf.origin.word_ngrams import NgramKeys
 SENTENCES_PER_SHARE = 32
 SAMPLED_EVERY = 64
 
-Vector = tuple[np.ndarray, np.ndarray]  # places of terms in `keys`, and their weights
+Vector = tuple[np.ndarray, np.ndarray, float]  # places of terms in `keys`, 1 + ln tf of each, and the vector's norm
 Found = tuple[np.ndarray, np.ndarray]  # numbers of chunks (int32), and their scores (float32)
 
 
@@ -37,9 +38,9 @@ class TfidfIndex:
     idf: np.ndarray  # (terms,)
     starts: np.ndarray  # (terms + 1,) into the postings; a term that has a row has no postings
     chunks: np.ndarray  # (postings,) chunks that hold the term, ascending
-    weights: np.ndarray  # (postings,)
+    weights: np.ndarray  # (postings,) weight in the chunk times idf: what a sentence that holds the term once finds
     row_terms: np.ndarray  # (rows,) places in keys, ascending
-    rows: np.ndarray  # (rows, chunks) weights
+    rows: np.ndarray  # (rows, chunks) as weights
 
     @classmethod
     def build(
@@ -70,10 +71,11 @@ class TfidfIndex:
             raise UserError(f"k and threads must be at least 1, got {k} and {threads}")
         keys_of = NgramKeys(self.ngrams)
         with ThreadPoolExecutor(threads) as pool:
+            in_turn: Callable[..., Iterable[list[Found]]] = pool.map if threads > 1 else map
             for start in range(0, len(sentences), SENTENCES_PER_SHARE * threads):
                 vectors = self._vectors(sentences[start : start + SENTENCES_PER_SHARE * threads], keys_of)
                 shares = [vectors[i : i + SENTENCES_PER_SHARE] for i in range(0, len(vectors), SENTENCES_PER_SHARE)]
-                for found in pool.map(lambda share: self._search(share, k), shares):
+                for found in in_turn(lambda share: self._search(share, k), shares):
                     yield from found
 
     def _vectors(self, sentences: Sequence[str], keys_of: NgramKeys) -> list[Vector]:
@@ -85,42 +87,45 @@ class TfidfIndex:
         known = terms < len(self.keys)
         known[known] = self.keys[terms[known]] == keys[known]
         terms, sentence_of, counts = terms[known], sentence_of[known], counts[known]
-        weights = (1 + np.log(counts)) * self.idf[terms]
-        norms = np.sqrt(np.bincount(sentence_of, weights**2, len(sentences)))
-        weights = (weights / norms[sentence_of]).astype(np.float32)
+        factors = 1 + np.log(counts)
+        norms = np.sqrt(np.bincount(sentence_of, (factors * self.idf[terms]) ** 2, len(sentences)))
         ends = np.searchsorted(sentence_of, np.arange(1, len(sentences)))
-        return list(zip(np.split(terms, ends), np.split(weights, ends), strict=True))
+        parts = (np.split(terms, ends), np.split(factors.astype(np.float32), ends))
+        return list(zip(*parts, norms.tolist(), strict=True))
 
     def _search(self, vectors: Sequence[Vector], k: int) -> list[Found]:
-        scores, products = np.empty((2, self.num_chunks), np.float32)  # fresh memory for each would cost as much again
+        scores = np.empty(self.num_chunks, np.float32)
         found = []
-        for terms, weights in vectors:
+        for terms, factors, norm in vectors:
             scores.fill(0)
             starts, ends = self.starts[terms], self.starts[terms + 1]
-            for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
-                product = np.multiply(self.weights[start:end], weight, out=products[: end - start])
-                np.add.at(scores, self.chunks[start:end], product)
             has_row = starts == ends
             rows = np.searchsorted(self.row_terms, terms[has_row])
-            for row, weight in zip(rows, weights[has_row], strict=True):
-                np.add(scores, np.multiply(self.rows[row], weight, out=products), out=scores)
-            found.append(_best(scores, k))
+            for row, factor in zip(rows, factors[has_row], strict=True):
+                np.add(scores, _times(self.rows[row], factor), out=scores)
+            for start, end, factor in zip(starts.tolist(), ends.tolist(), factors, strict=True):
+                np.add.at(scores, self.chunks[start:end], _times(self.weights[start:end], factor))
+            found.append(_best(scores, k, norm))
         return found
 
 
-def _best(scores: np.ndarray, k: int) -> Found:
-    """The k highest positive scores. A sample tells a score that somewhat more than k reach, so that few need to be
-    sorted; should fewer reach it, all are sorted."""
+def _times(weights: np.ndarray, factor: np.float32) -> np.ndarray:
+    return weights if factor == 1 else weights * factor  # few words come twice in a sentence: mostly nothing to do
+
+
+def _best(scores: np.ndarray, k: int, norm: float) -> Found:
+    """The k highest positive scores, divided by the norm. A sample tells a score that somewhat more than k reach, so
+    that few need to be sorted; should fewer reach it, all are sorted."""
     sample = scores[::SAMPLED_EVERY]
     share = k / SAMPLED_EVERY
     rank = min(len(sample), int(share + 4 * share**0.5) + 4)  # four standard deviations to the safe side
-    cut = np.partition(sample, -rank)[-rank] if rank else 0
+    cut = np.partition(sample, -rank)[-rank] * np.float32(1 - 1e-6)  # division can make neighbours equal
     found = np.flatnonzero(scores >= cut if cut > 0 else scores)
     if len(found) < k:
         found = np.flatnonzero(scores)
     # Positive floats are ordered as their bits are: one sort of integers, highest score first, then lowest number.
-    packed = (~scores[found].view(np.uint32)).astype(np.uint64) << np.uint64(32) | found.astype(np.uint64)
-    packed = np.sort(packed)[:k]
+    bits = (scores[found] / np.float32(norm)).view(np.uint32)
+    packed = np.sort((~bits).astype(np.uint64) << np.uint64(32) | found.astype(np.uint64))[:k]
     return packed.astype(np.uint32).astype(np.int32), (~(packed >> np.uint64(32)).astype(np.uint32)).view(np.float32)
 
 

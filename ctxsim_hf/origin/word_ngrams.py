@@ -42,9 +42,8 @@ class NgramKeys:
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         sentence_of = np.repeat(np.arange(len(words)), lengths)
         keys = np.fromiter(map(self._word_keys.__getitem__, chain.from_iterable(words)), np.uint64, len(sentence_of))
-        terms = np.stack(
-            [keys, mix(np.roll(keys, 1), keys)], axis=1
-        )  # (words, 2): a word, and it after the one before
+        # (words, 2): the word alone, and after the word before it
+        terms = np.stack([keys, mix(np.roll(keys, 1), keys)], axis=1)
         wanted = np.stack([np.full(len(keys), self.unigrams), np.diff(sentence_of, prepend=-1) == 0], axis=1)
         return terms[wanted], np.repeat(sentence_of, wanted.sum(axis=1))
 

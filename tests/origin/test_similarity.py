@@ -110,7 +110,8 @@ def test_explanation(origin: OriginSimilarity, probes: list[Probe]) -> None:
         place for place, (chunk, position) in enumerate(origin.index.text(pair.contexts[:50]))
         if (chunk.chunk_id, position) == (first.context.chunk_id, first.context.position)
     ]  # fmt: skip
-    assert first.terms["left"] == (pair.terms["left"][0, place], pair.terms["left"][1, place])
+    assert first.terms["left"] == pytest.approx(pair.terms["left"][:, place], abs=1e-5)
+    assert list(first.terms) == ["discriminative", "sentence", "left", "right"]  # those without a weight too
     text = str(shown)
     assert f"similarity {pair.similarity:.3f}" in text and "only 2 fits" in text and first.doc_id in text
 

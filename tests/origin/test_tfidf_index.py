@@ -245,11 +245,11 @@ def test_damaged_files_are_refused(small: Path, name: str) -> None:
 
 def test_another_format_is_refused(small: Path, tmp_path: Path) -> None:
     about = json.loads((small / "index.json").read_text())
-    assert about == {"format": 1, "ngrams": "uni+bigrams", "num_chunks": 40}
-    (small / "index.json").write_text(json.dumps(about | {"format": 2}))
-    with pytest.raises(UserError, match="index of format 2, expected 1; build the index again"):
+    assert about == {"format": 2, "ngrams": "uni+bigrams", "num_chunks": 40}
+    (small / "index.json").write_text(json.dumps(about | {"format": 1}))
+    with pytest.raises(UserError, match="index of format 1, expected 2; build the index again"):
         TfidfIndex.open(small)
-    for text in ("", "[]", "{}", '{"format": 1}', json.dumps(about | {"num_chunks": "40"})):
+    for text in ("", "[]", "{}", '{"format": 2}', json.dumps(about | {"num_chunks": "40"})):
         (small / "index.json").write_text(text)
         with pytest.raises(UserError, match="build the index again"):
             TfidfIndex.open(small)
