@@ -26,6 +26,7 @@ artefacts: .venv/installed  ## train everything on real text: make artefacts DAT
 	$(BIN)/ctxsim train-tokenizer --chunks $(OUT)/chunks --vocab-size 16000 --lowercase --output $(OUT)/tokenizer
 	$(BIN)/ctxsim train discriminator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --max-steps 800 --checkpoint-every 100 --output $(OUT)/discriminator
 	$(BIN)/ctxsim train generator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --epochs 2 --checkpoint-every 500 --output $(OUT)/generator
+	$(BIN)/ctxsim index --chunks $(OUT)/chunks --discriminator $(OUT)/discriminator --generator $(OUT)/generator --output $(OUT)/origin
 
 lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff check .
@@ -36,12 +37,18 @@ format: .venv/installed   ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/installed    ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
+bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
 	$(BIN)/python -m benchmarks.bench_corpus $(if $(DATA),--corpus $(DATA))
 	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
+	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
+	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/origin)
 
 clean:                    ## remove the environment and what the demo made
 	rm -rf .venv demo benchmarks/results
+
+.venv/bench: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	@touch $@
 
 .venv/installed: setup.cfg pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version). Name another with: make PYTHON=python3.12 ..."; exit 2; }

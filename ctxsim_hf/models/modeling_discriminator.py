@@ -22,7 +22,7 @@ from .input_checks import check_index, check_tokens, check_vocabulary
 
 # Sentences of like length go through the LSTM together, this many at a time. On a CPU that trains faster than one
 # packed sequence, because oneDNN takes padded batches only, and little of a sorted batch is padding.
-SENTENCES_PER_GROUP = 128
+SENTENCES_PER_GROUP = 64
 
 
 @dataclass

@@ -251,3 +251,5 @@ def check_sentences(sentences1: Sequence[str], sentences2: Sequence[str]) -> Non
             if not isinstance(sentence, str):
                 kind = type(sentence).__name__
                 raise UserError(f"expected strings, but sentence {place} of list {side} is {sentence!r} ({kind})")
+            if not sentence.isascii() and any("\ud800" <= character <= "\udfff" for character in sentence):
+                raise UserError(f"sentence {place} of list {side} holds half a character: {ascii(sentence)[:80]}")
