@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import xxhash
+from scipy.sparse import csr_array
 
-from ctxsim_hf.corpus.tokenized import tokenize_sentences
+from ctxsim_hf.corpus.tokenized import TokenizedSentences, tokenize_sentences
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.settings import OriginSettings
@@ -20,27 +21,31 @@ from ctxsim_hf.stage import writing
 CONTEXTS_PER_BLOCK = 1 << 11  # whose parts the ranking holds at a time
 
 
-def jaccard(tokens1: frozenset[int], tokens2: frozenset[int]) -> float:
-    """Shared tokens among all; 1 for two sentences without tokens."""
-    together = len(tokens1 | tokens2)
-    return len(tokens1 & tokens2) / together if together else 1.0
+def jaccard(sentences: TokenizedSentences) -> np.ndarray:
+    """Of every two sentences the tokens they share among all that either has, (sentences, sentences); two without
+    tokens are alike."""
+    number = len(sentences)
+    rows = np.repeat(np.arange(number), np.diff(sentences.sentence_starts))
+    shape = (number, 1 + int(sentences.tokens.max(initial=0)))
+    held = csr_array((np.ones(len(rows), np.float32), (rows, sentences.tokens.astype(np.int64))), shape=shape)
+    held.sum_duplicates()
+    held.data[:] = 1  # a token counts once
+    shared = (held @ held.T).toarray()
+    sizes = shared.diagonal()
+    together = sizes[:, None] + sizes - shared
+    return np.divide(shared, together, out=np.ones_like(shared), where=together > 0)
 
 
-def select(
-    ordered: Sequence[int], chunks: Sequence[int], before: Sequence[frozenset[int]], size: int, max_jaccard: float
-) -> list[int]:
-    """Places in `ordered`, best first, of at most `size` contexts: one from a chunk, and none whose sentence before
-    the gap is as much as `max_jaccard` like that of one chosen already."""
+def select(chunks: np.ndarray, likeness: np.ndarray, size: int, max_jaccard: float) -> list[int]:
+    """Places of at most `size` contexts, given best first: one from a chunk, and none whose sentence before the gap is
+    as much as `max_jaccard` like that of one chosen already."""
     chosen: list[int] = []
-    used: set[int] = set()
-    for place in range(len(ordered)):
-        if len(chosen) == size:
-            break
-        if chunks[place] in used:
-            continue
-        if all(jaccard(before[place], before[other]) < max_jaccard for other in chosen):
-            chosen.append(place)
-            used.add(chunks[place])
+    free = np.ones(len(chunks), dtype=bool)
+    while len(chosen) < size and free.any():
+        place = int(free.argmax())  # the best that is left
+        chosen.append(place)
+        free &= (chunks != chunks[place]) & (likeness[place] < max_jaccard)
+        free[place] = False
     return chosen
 
 
@@ -122,10 +127,8 @@ class ContextSets:
         if self.settings.strategy == "no_diversity":
             return contexts[:size]
         store = self.index.chunks
-        before = store.pick(contexts - 1)
-        words = [frozenset(row.tolist()) for row in np.split(before.tokens, before.sentence_starts[1:-1])]
-        chunks = store.chunks_of(contexts).tolist()
-        return contexts[select(contexts.tolist(), chunks, words, size, self.settings.max_jaccard)]
+        likeness = jaccard(store.pick(contexts - 1))
+        return contexts[select(store.chunks_of(contexts), likeness, size, self.settings.max_jaccard)]
 
     def _draw(self, sentence: str) -> np.ndarray:
         """Contexts of as many chunks drawn from the whole corpus, the same for the same seed and sentence."""

@@ -6,26 +6,35 @@ import numpy as np
 import pytest
 from planted import PlantedCorpus
 
+from ctxsim_hf.corpus.tokenized import TokenizedSentences
 from ctxsim_hf.origin.context_index import sentence_key
 from ctxsim_hf.origin.context_set import jaccard, select
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
 
+def sentences_of(*rows: list[int]) -> TokenizedSentences:
+    starts = np.cumsum([0, *map(len, rows)])
+    return TokenizedSentences(np.array([token for row in rows for token in row], dtype=np.uint16), starts)
+
+
 def test_jaccard() -> None:
-    assert jaccard(frozenset({1, 2, 3}), frozenset({2, 3, 4})) == 0.5
-    assert jaccard(frozenset({1}), frozenset({2})) == 0
-    assert jaccard(frozenset(), frozenset()) == 1
+    """Two of four tokens shared; one of three, however often it is said; none; nothing at all."""
+    found = jaccard(sentences_of([1, 2, 3], [2, 3, 4], [3, 3, 3], [9], [], []))
+    np.testing.assert_allclose(found[0], [1, 0.5, 1 / 3, 0, 0, 0])
+    np.testing.assert_allclose(found[4], [0, 0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(found, found.T)
+    assert jaccard(sentences_of([], [])).tolist() == [[1, 1], [1, 1]]
 
 
 def test_selection_by_hand() -> None:
-    """Best first: 10 is taken; 11 is of the same chunk; 12 says 2 of 3 of the same before; 13 says 1 of 3; 14 differs,
-    but three are enough after 15."""
-    ordered = [10, 11, 12, 13, 15, 14]
-    chunks = [0, 0, 1, 2, 3, 4]
-    before = [frozenset(words) for words in ({1, 2}, {7}, {1, 2, 3}, {1, 4}, {8}, {9})]
-    assert [ordered[place] for place in select(ordered, chunks, before, 3, 0.5)] == [10, 13, 15]
-    assert [ordered[place] for place in select(ordered, chunks, before, 10, 0.5)] == [10, 13, 15, 14]
-    assert [ordered[place] for place in select(ordered, chunks, before, 10, 0.7)] == [10, 12, 13, 15, 14]
+    """Best first: the first is taken; the second is of the same chunk; the third shares 2 of 3 tokens with the first;
+    the fourth 1 of 3; the others differ."""
+    chunks = np.array([0, 0, 1, 2, 3, 4])
+    likeness = jaccard(sentences_of([1, 2], [7], [1, 2, 3], [1, 4], [8], [9]))
+    assert select(chunks, likeness, 3, 0.5) == [0, 3, 4]
+    assert select(chunks, likeness, 10, 0.5) == [0, 3, 4, 5]
+    assert select(chunks, likeness, 10, 0.7) == [0, 2, 3, 4, 5]
+    assert select(chunks, likeness, 10, 2 / 3) == [0, 3, 4, 5]  # as much as the limit is too much
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +68,8 @@ def test_diversity(planted: Path, sentence: str) -> None:
     origin, contexts = context_set(planted, sentence, num_contexts=30)
     store = origin.index.chunks
     assert len(contexts) == 30 and len(set(store.chunks_of(contexts))) == 30
-    words = [frozenset(store.pick(np.array([context - 1])).tokens.tolist()) for context in contexts]
-    assert all(jaccard(words[i], words[j]) < 0.5 for i in range(30) for j in range(i))
+    words = [set(store.pick(np.array([context - 1])).tokens.tolist()) for context in contexts]
+    assert all(len(a & b) / len(a | b) < 0.5 for i, a in enumerate(words) for b in words[:i])
     _, repeated = context_set(planted, sentence, num_contexts=30, strategy="no_diversity")
     assert len(set(store.chunks_of(repeated))) < 30
 

@@ -171,6 +171,25 @@ def test_a_time_limit_records_the_step_it_stopped_at(ctxsim: Run, corpus: Path, 
     assert 1 <= steps < 5000
 
 
+def test_a_tracker_gets_what_the_history_holds(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    """TensorBoard, through accelerate: the losses in its event file are those in history.json."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    flags = words(corpus, tmp_path / "out", "--max-steps", 6, "--report-to", "tensorboard")
+    code, _, err = ctxsim(*flags)
+    assert code == 0, err
+    tracked = {}
+    for path in (tmp_path / "out.tracking").rglob("events.out.tfevents.*"):
+        data = path.read_bytes()
+        while data:  # each record: length, checksum, event, checksum
+            length = int.from_bytes(data[:8], "little")
+            event = Event.FromString(data[12 : 12 + length])
+            data = data[16 + length :]
+            tracked |= {event.step: value.simple_value for value in event.summary.value if value.tag == "train/loss"}
+    assert list(tracked) == [2, 4, 6]
+    assert list(tracked.values()) == pytest.approx(losses(tmp_path / "out"), rel=1e-6)
+
+
 def test_other_arguments_are_refused_and_equal_ones_find_it_done(ctxsim: Run, corpus: Path, undisturbed: Path) -> None:
     before = weights(undisturbed)
     code, _, err = ctxsim(*words(corpus, undisturbed, "--max-steps", 41))

@@ -1,0 +1,180 @@
+"""Origin: fit scores a second, what caches and batches are worth, whitening, and how time grows with contexts.
+
+python -m benchmarks.bench_origin [--origin DIR]        (default: hardly trained models of the demo corpus)
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.report import report
+from ctxsim_hf.cli import main as ctxsim
+from ctxsim_hf.models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
+from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
+from ctxsim_hf.origin.comparison import comparable, cosine
+from ctxsim_hf.origin.fit_score import ContextScorer, ScoreWeights
+from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
+from ctxsim_hf.presets import preset_sizes
+
+GENERATORS_ALONE = ScoreWeights(discriminative=0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--origin", help="folder made by ctxsim index with a light generator")
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of each measurement of whole similarities")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(args.origin) if args.origin else demo_origin(Path(scratch))
+        rows: list[dict[str, Any]] = []
+        details: dict[str, Any] = {}
+        rows += light_scores(folder, details)
+        rows.append(seq2seq_scores(folder, details))
+        rows.append(against_no_caches(folder, details))
+        whitening(details)
+        growth(folder, args.pairs, details)
+    report("origin", rows, details)
+    for name, value in details.items():
+        print(f"{name}: {value}")
+
+
+def demo_origin(scratch: Path) -> Path:
+    chunks, tokenizer = chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), scratch)
+    data = ["--chunks", chunks, "--tokenizer", tokenizer, "--max-steps", "2"]
+    for what in ("discriminator", "generator"):
+        ctxsim(["train", what, *data, "--output", f"{scratch}/{what}"])
+    models = ["--discriminator", f"{scratch}/discriminator", "--generator", f"{scratch}/generator"]
+    ctxsim(["index", "--chunks", chunks, *models, "--output", f"{scratch}/origin"])
+    return scratch / "origin"
+
+
+def some_sentences(origin: OriginSimilarity, number: int, seed: int = 0) -> list[str]:
+    lengths = origin.index.chunks.lengths
+    ordinary = np.flatnonzero((lengths >= 5) & (lengths <= 40))
+    return origin.index.sentences(np.random.default_rng(seed).choice(ordinary, number))
+
+
+def some_contexts(origin: OriginSimilarity, number: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).integers(0, origin.index.num_contexts, number)
+    return origin.index.contexts_at(np.sort(rows))
+
+
+def light_scores(folder: Path, details: dict[str, Any]) -> list[dict[str, Any]]:
+    """All three questions of the light generator, sentences and contexts new to it, tokens to scores."""
+    origin = OriginSimilarity.from_pretrained(folder, weights=GENERATORS_ALONE)
+    sentences, contexts = some_sentences(origin, 256), some_contexts(origin, 2000)
+
+    def score() -> Any:
+        return origin.scorer.score(sentences, origin.index.tokens(contexts))
+
+    speed = len(sentences) * len(contexts) / best(score)
+    details["light fit scores a second, three generator terms"] = speed
+    return [{"measure": "light fit scores a second, in millions", "ratio": speed / 1e6, "wanted": ">= 1"}]
+
+
+def against_no_caches(folder: Path, details: dict[str, Any]) -> dict[str, Any]:
+    """The scores of a pair and its background, against a version that computes every score from tokens alone."""
+    origin = OriginSimilarity.from_pretrained(folder, weights=GENERATORS_ALONE)
+    sentences, contexts = some_sentences(origin, 258), some_contexts(origin, 200)
+    stored = origin.index.tokens(contexts)
+    with_caches = best(lambda: origin.scorer.score(sentences, stored)) / (258 * 200)
+
+    def one_score(row: int) -> Any:
+        context = origin.index.tokens(contexts[row : row + 1])
+        return origin.scorer.score(sentences[row : row + 1], replace(context, normalisers=None))
+
+    without = best(lambda: [one_score(row) for row in range(20)]) / 20
+    details["light, microseconds a score"] = {"with caches": 1e6 * with_caches, "without": 1e6 * without}
+    return {"measure": "light: with caches over without", "ratio": without / with_caches, "wanted": ">= 100"}
+
+
+def seq2seq_scores(folder: Path, details: dict[str, Any]) -> dict[str, Any]:
+    """The preset small, untrained: one forward for each sentence, context and question, against our batches."""
+    origin = OriginSimilarity.from_pretrained(folder)
+    light = next(scorer for scorer in origin.scorer.scorers if isinstance(scorer, LightGeneratorScorer))
+    scorer = ContextScorer(
+        [Seq2SeqScorer({"all": small_model(light.limits, len(origin.scorer.tokenizer))}, light.limits)],
+        origin.scorer.tokenizer,
+        origin.index.width,
+        GENERATORS_ALONE,
+    )
+    sentences, contexts = some_sentences(origin, 8), some_contexts(origin, 20)
+    tokens = [origin.index.tokens(contexts[column : column + 1]) for column in range(len(contexts))]
+
+    def one_by_one() -> np.ndarray:
+        return np.array([[scorer.score([sentence], context)[0, 0] for context in tokens] for sentence in sentences])
+
+    def together() -> np.ndarray:
+        return scorer.score(sentences, origin.index.tokens(contexts))
+
+    difference = float(np.abs(one_by_one() - together()).max())
+    slow, fast = best(one_by_one, 2), best(together, 3)
+    details["seq2seq (small), fit scores a second"] = {"one by one": 160 / slow, "ours": 160 / fast}
+    details["seq2seq, largest difference of a score"] = difference
+    return {"measure": "seq2seq: batches over one forward each", "ratio": slow / fast, "wanted": ">= 2.5"}
+
+
+def small_model(limits: TokenLimits, vocab_size: int) -> ContextGeneratorModel:
+    sizes = preset_sizes("small", "generator")
+    torch.manual_seed(0)
+    return ContextGeneratorModel(
+        ContextGeneratorConfig(
+            vocab_size=vocab_size,
+            d_model=sizes["hidden_size"],
+            encoder_layers=sizes["layers"],
+            decoder_layers=sizes["layers"],
+            encoder_attention_heads=sizes["heads"],
+            decoder_attention_heads=sizes["heads"],
+            encoder_ffn_dim=sizes["ffn_size"],
+            decoder_ffn_dim=sizes["ffn_size"],
+            max_position_embeddings=len(DIRECTIONS) * (limits.max_sentence_tokens + 1) + 1,
+            direction="all",
+            max_sentences=3,
+        )
+    )
+
+
+def whitening(details: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    found = {}
+    for contexts in (40, 200, 1000):
+        scores, background = rng.normal(size=(2, contexts)), rng.normal(size=(256, contexts))
+        seconds = best(lambda s=scores, b=background: cosine(*comparable("whitened", s, b)))  # type: ignore[misc]
+        found[contexts] = 1e3 * seconds
+    details["whitening, milliseconds a pair at background 256, by contexts of both sentences"] = found
+
+
+def growth(folder: Path, pairs: int, details: dict[str, Any]) -> None:
+    """Whole similarities of sentences not seen before."""
+    found = {}
+    for number in (20, 100, 500):
+        origin = OriginSimilarity.from_pretrained(folder, num_contexts=number, screen_chunks=max(500, 5 * number))
+        sentences = some_sentences(origin, 2 * pairs, seed=number)
+        origin.similarity(sentences[:1], sentences[:1])
+        start = time.perf_counter()
+        origin.similarity(sentences[:pairs], sentences[pairs:])
+        found[number] = 1e3 * (time.perf_counter() - start) / pairs
+    details["milliseconds a pair of new sentences, by contexts of one sentence"] = found
+
+
+def best(function: Callable[[], Any], repeat: int = 5) -> float:
+    """Seconds of the fastest of some runs."""
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+if __name__ == "__main__":
+    main()
