@@ -35,6 +35,10 @@ VERBS = {
     "similarity": Verb(
         "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
     ),
+    "harvest": Verb(
+        "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."
+    ),
+    "encode": Verb("ctxsim_hf.surrogate.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
     ),

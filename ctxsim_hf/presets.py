@@ -11,6 +11,7 @@ _TINY = {
     "discriminator": {"embedding_size": 32, "hidden_size": 32, "head_size": 32, "learning_rate": 4e-3},
     "generator": {"layers": 1, "hidden_size": 32, "heads": 2, "ffn_size": 64, "learning_rate": 4e-3},
     "light_generator": {"hidden_size": 32, "learning_rate": 1e-2},
+    "surrogate": {"layers": 2, "hidden_size": 64, "heads": 2, "ffn_size": 256, "learning_rate": 1e-3},
 }
 _LIGHT = {
     "vocab_size": 16_000,
@@ -18,6 +19,7 @@ _LIGHT = {
     "width": 1,
     "discriminator": {"embedding_size": 128, "hidden_size": 128, "head_size": 256, "learning_rate": 4e-3},
     "light_generator": {"hidden_size": 256, "learning_rate": 1e-2},
+    "surrogate": {"layers": 4, "hidden_size": 256, "heads": 4, "ffn_size": 1024, "learning_rate": 5e-4},
 }
 _SMALL = _LIGHT | {
     "vocab_size": 8000,
@@ -29,10 +31,13 @@ _BASE = {
     "width": 2,
     "discriminator": {"embedding_size": 300, "hidden_size": 300, "head_size": 300, "learning_rate": 1e-3},
     "generator": {"layers": 6, "hidden_size": 512, "heads": 8, "ffn_size": 2048, "learning_rate": 5e-4},
+    # RoBERTa's sizes, and the paper's learning rate.
+    "surrogate": {"layers": 12, "hidden_size": 768, "heads": 12, "ffn_size": 3072, "learning_rate": 1e-4},
 }
 # The paper's sizes, section 4.1.
 _LARGE = _BASE | {
-    "generator": {"layers": 6, "hidden_size": 1024, "heads": 16, "ffn_size": 4096, "learning_rate": 2e-4}
+    "generator": {"layers": 6, "hidden_size": 1024, "heads": 16, "ffn_size": 4096, "learning_rate": 2e-4},
+    "surrogate": {"layers": 24, "hidden_size": 1024, "heads": 16, "ffn_size": 4096, "learning_rate": 1e-4},
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -30,7 +30,7 @@ def sentences() -> list[str]:
 
 @pytest.fixture(scope="module", params=["origin", "origin-seq2seq"])
 def origin(planted: Path, request: pytest.FixtureRequest) -> OriginSimilarity:
-    return OriginSimilarity.from_pretrained(planted / request.param)
+    return OriginSimilarity.from_pretrained(planted / request.param, weights=ScoreWeights())
 
 
 class GivenTerms:
@@ -113,12 +113,12 @@ def test_discriminative_term_is_the_models_own(origin: OriginSimilarity, sentenc
     terms = origin.scorer.terms(
         origin.scorer.prepare_sentences(sentences[:1]), origin.scorer.prepare_contexts(index.tokens(CONTEXTS))
     )
-    np.testing.assert_allclose(terms["discriminative"][0], -np.log1p(np.exp(-logits.double())), atol=1e-5)
+    np.testing.assert_allclose(terms["discriminative"][0], -np.log1p(np.exp(-logits.double().numpy())), atol=1e-5)
 
 
 def test_light_terms_from_the_definition(planted: Path, sentences: list[str]) -> None:
     """Token by token with a plain softmax over the vocabulary."""
-    origin = OriginSimilarity.from_pretrained(planted / "origin")
+    origin = OriginSimilarity.from_pretrained(planted / "origin", weights=ScoreWeights())
     model, eos = origin.scorer.scorers[1].model, origin.scorer.tokenizer.eos_token_id  # type: ignore[attr-defined]
     table = {name: value.double().numpy() for name, value in model.state_dict().items()}
     weights = 1 / (1 + np.exp(-table["token_weight_logits"]))
@@ -152,7 +152,7 @@ def test_light_terms_from_the_definition(planted: Path, sentences: list[str]) ->
 @torch.inference_mode()
 def test_seq2seq_terms_are_those_of_training(planted: Path, attention: str) -> None:
     """The corpus's own sentences in their own contexts, through the collator that training uses, one at a time."""
-    origin = OriginSimilarity.from_pretrained(planted / "origin-seq2seq")
+    origin = OriginSimilarity.from_pretrained(planted / "origin-seq2seq", weights=ScoreWeights())
     fast = origin.scorer.scorers[1]
     assert isinstance(fast, Seq2SeqScorer)
     model = ContextGeneratorModel.from_pretrained(planted / "origin-seq2seq/generator", attn_implementation=attention)

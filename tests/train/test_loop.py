@@ -185,7 +185,9 @@ def test_a_tracker_gets_what_the_history_holds(ctxsim: Run, corpus: Path, tmp_pa
             length = int.from_bytes(data[:8], "little")
             event = Event.FromString(data[12 : 12 + length])
             data = data[16 + length :]
-            tracked |= {event.step: value.simple_value for value in event.summary.value if value.tag == "train/loss"}
+            for value in event.summary.value:
+                if value.tag == "train/loss":
+                    tracked[event.step] = value.simple_value
     assert list(tracked) == [2, 4, 6]
     assert list(tracked.values()) == pytest.approx(losses(tmp_path / "out"), rel=1e-6)
 

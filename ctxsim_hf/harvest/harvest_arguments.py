@@ -1,0 +1,117 @@
+"""The arguments of `ctxsim harvest`."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.harvest.drawing import Mix
+from ctxsim_hf.harvest.plan import LEAST_PAIRS
+from ctxsim_hf.origin.fit_score import TERMS, ScoreWeights
+from ctxsim_hf.origin.settings import OriginSettings
+from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
+from ctxsim_hf.stage import describe_stage
+
+# Of every sentence the mode pair looks for a whole set of contexts, so its groups are small and few of their pairs are
+# random; in the mode group a pair more costs next to nothing.
+MIXES = {
+    "pair": {"near": 10, "document": 6, "strangers": 2, "random_share": 0.3},
+    "group": {"near": 40, "document": 16, "strangers": 8, "random_share": 1.0},
+}
+
+
+@dataclass(kw_only=True)
+class HarvestArguments(StageArguments):
+    origin: str = HfArg(help="Folder made by ctxsim index, or its id on the Hub; its sentences are paired.")
+    chunks: str | None = HfArg(default=None, help="Folder that the index must have been made from: a check.")
+    pairs: int = HfArg(help="How many pairs, in three splits of 98, 1 and 1 in a hundred.")
+    mode: str = HfArg(
+        default="pair",
+        help="pair: contexts of the two sentences, as in the paper. group: one pool for many sentences.",
+    )
+    near: int | None = HfArg(default=None, help="Sentences of a group: one and those near it by TF-IDF.")
+    document: int | None = HfArg(default=None, help="Sentences of a group that follow each other in one document.")
+    strangers: int | None = HfArg(default=None, help="Sentences of a group that come from anywhere.")
+    random_share: float | None = HfArg(default=None, help="Share of random pairs at most; 1: every pair of a group.")
+    farthest: int = HfArg(default=256, help="Rank of the farthest sentence that is still called near.")
+    min_tokens: int = HfArg(default=5, help="Shorter sentences, mostly fragments, are left out.")
+    max_tokens: int = HfArg(default=40, help="Longer sentences are left out.")
+    seed: int = HfArg(default=0, help="Seed of the drawing.")
+    pairs_per_file: int = HfArg(default=5000, help="About: what is lost at most when a process is killed.")
+    compare_by: str | None = HfArg(default=None, help="cosine, centered, zscore or whitened; else as the origin says.")
+    weights: list[float] | None = HfArg(default=None, help=f"Weights of the terms {', '.join(TERMS)}.")
+    num_contexts: int | None = HfArg(default=None, help="Contexts of each sentence; a group's pool has twice as many.")
+    screen_chunks: int | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
+    background_size: int | None = HfArg(default=None, help="Background sentences that count.")
+    lexical_weight: float | None = HfArg(default=None, help="Weight of the TF-IDF cosine added to the score.")
+    shard: int | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
+    num_shards: int = HfArg(default=1, help="How many shares there are.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "origin", "chunks", "shard", "num_shards")
+
+    def __post_init__(self) -> None:
+        if self.mode not in MIXES:
+            raise UserError(f"unknown mode {self.mode!r}; expected one of {', '.join(MIXES)}")
+        for name, value in MIXES[self.mode].items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        if self.pairs < LEAST_PAIRS:
+            raise UserError(
+                f"three splits of 98, 1 and 1 in a hundred need at least {LEAST_PAIRS} pairs, got --pairs {self.pairs}"
+            )
+        least = {"near": 1, "document": 1, "strangers": 0, "farthest": 1, "min_tokens": 1, "pairs_per_file": 1}
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise UserError(f"--{name} must be at least {number}, got {getattr(self, name)}")
+        if not 0 <= self.mix.random_share <= 1:
+            raise UserError(f"--random_share must be from 0 to 1, got {self.random_share}")
+        if self.weights is not None and len(self.weights) != len(TERMS):
+            raise UserError(f"--weights takes {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(self.weights)}")
+        if self.num_shards < 1 or not 0 <= (self.shard or 0) < self.num_shards:
+            raise UserError(f"--shard must be from 0 to --num-shards - 1, got {self.shard} of {self.num_shards}")
+        if self.num_shards > 1 and self.shard is None:
+            raise UserError(f"--num-shards {self.num_shards} needs --shard, from 0 to {self.num_shards - 1}")
+
+    @property
+    def mix(self) -> Mix:
+        return Mix(self.near, self.document, self.strangers, self.farthest, self.random_share)  # type: ignore[arg-type]
+
+    @property
+    def shards_folder(self) -> Path:
+        """Where the shares lie until all are there."""
+        return Path(f"{self.output}.shards")
+
+    def of_shard(self, shard: int) -> "HarvestArguments":
+        """The same, to make one share in a folder of its own."""
+        return replace(self, shard=shard, output=str(self.shards_folder / f"{shard}-of-{self.num_shards}"))
+
+    def inputs(self) -> dict[str, Any]:
+        """What is read, as stage.json records it; refuses chunks that the origin was not made from."""
+        found = describe_stage(origin_folder(self.origin), "index")
+        if self.chunks is not None:
+            indexed, given = found["inputs"]["chunks"], describe_stage(self.chunks, "chunk")
+            if indexed["xxh3_128"] != given["xxh3_128"]:
+                raise UserError(
+                    f"{self.origin!r} was made from chunks with the digest {indexed['xxh3_128']}, but {self.chunks!r} "
+                    f"has {given['xxh3_128']}; index these chunks with ctxsim index, or leave out --chunks"
+                )
+        settings = OriginSettings.load(origin_folder(self.origin)).override(**self._overrides())
+        return {"origin": found, "settings": settings.to_json()}
+
+    def _overrides(self) -> dict[str, Any]:
+        return {
+            "mode": self.compare_by,
+            "weights": None if self.weights is None else ScoreWeights(*self.weights),
+            "num_contexts": self.num_contexts,
+            "screen_chunks": self.screen_chunks,
+            "background_size": self.background_size,
+            "lexical_weight": self.lexical_weight,
+        }
+
+    def open_origin(self) -> OriginSimilarity:
+        origin = OriginSimilarity.from_pretrained(self.origin, **self._overrides())
+        origin.context_sets.max_remembered = 1  # no sentence comes in two groups
+        return origin

@@ -1,0 +1,105 @@
+"""Origin -> labelled pairs, a stage: `ctxsim harvest`.
+
+    accelerate launch -m ctxsim_hf.harvest --origin origin --pairs 1000000 --mode group --output pairs
+
+One process, many processes of `accelerate launch`, or many jobs that know nothing of each other (`--shard I
+--num-shards N`, see shards.py) leave the same folder of parquet files, `data/<split>-<number>-of-<numbers>.parquet`.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from accelerate import Accelerator, InitProcessGroupKwargs
+from accelerate.utils import broadcast_object_list, gather_object
+from tqdm import tqdm
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.harvest.drawing import Drawing
+from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
+from ctxsim_hf.harvest.pair_files import describe_pairs, write_block
+from ctxsim_hf.harvest.plan import Block, make_plan
+from ctxsim_hf.harvest.repair import RepairedStage
+from ctxsim_hf.harvest.scoring import SCORERS
+from ctxsim_hf.harvest.shards import missing_shards, put_together
+from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.stage import Stage, read_stage
+from ctxsim_hf.train.training_stage import _enter_on_main_process
+
+COMMAND = "harvest"
+PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
+
+
+def run(arguments: HarvestArguments) -> dict[str, Any] | str:
+    """Run the stage; returns the counts that stage.json records, or says which shards are still to come."""
+    # A process that has done its part waits for the others, however long.
+    accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=30))])
+    inputs = arguments.inputs()
+    whole = RepairedStage(COMMAND, arguments, inputs, PACKAGES)
+    if arguments.num_shards == 1 or _seen_by_all(whole.output.exists()):
+        _harvest(whole, replace(arguments, shard=None, num_shards=1), accelerator)
+    else:
+        own = arguments.of_shard(arguments.shard or 0)
+        _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
+        if missing := _seen_by_all(missing_shards(arguments)):
+            numbers = ", ".join(map(str, missing))
+            return f"shard {arguments.shard} of {arguments.num_shards} is finished; still to come: {numbers}"
+        if accelerator.is_main_process:
+            put_together(whole, arguments)
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
+    return counts
+
+
+def _seen_by_all(found: Any) -> Any:
+    """What the main process found, on every process: a folder may change between two looks."""
+    values = [found]
+    broadcast_object_list(values)
+    return values[0]
+
+
+def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator) -> None:
+    """Make the files of one folder that are not there yet, on all processes."""
+    with ExitStack() as stack:
+        _enter_on_main_process(stage, stack, accelerator)
+        if stage.finished:
+            return
+        # The main process checks the files of the origin; models go to the device of their process.
+        with accelerator.main_process_first(), accelerator.device:
+            origin = arguments.open_origin()
+        drawing = Drawing(origin.index, arguments.mix, (arguments.min_tokens, arguments.max_tokens), arguments.seed)
+        plan = make_plan(drawing, arguments.pairs, arguments.pairs_per_file, accelerator.is_main_process)
+        blocks = plan[arguments.shard or 0 :: arguments.num_shards]
+        missing = _seen_by_all({block.name for block in blocks if not stage.has(block.name)})
+        todo = [block for block in blocks if block.name in missing]
+        error = None
+        try:
+            _write(stage, todo, drawing, origin, arguments.mode, accelerator)
+        except UserError as problem:
+            error = str(problem)
+        # One process speaks, so it must hear what stopped another.
+        if errors := [text for text in gather_object([error]) if text]:
+            raise UserError(errors[0])
+        if accelerator.is_main_process:
+            stage.finish(describe_pairs([stage.folder / block.name for block in blocks]))
+
+
+def _write(
+    stage: Stage,
+    todo: Sequence[Block],
+    drawing: Drawing,
+    origin: OriginSimilarity,
+    mode: str,
+    accelerator: Accelerator,
+) -> None:
+    if accelerator.is_main_process:
+        stage.log(f"{len(todo)} files to make on {accelerator.num_processes} process(es), {accelerator.device}")
+    own = todo[accelerator.process_index :: accelerator.num_processes]
+    total = sum(block.num_pairs for block in own)
+    quiet = None if accelerator.is_main_process else True
+    with tqdm(total=total, desc="harvest", unit="pair", smoothing=0.05, disable=quiet) as bar:
+        for block in own:
+            write_block(stage.folder / block.name, block, drawing, origin, SCORERS[mode], bar.update)

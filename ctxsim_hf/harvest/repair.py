@@ -1,0 +1,51 @@
+"""A stage of which single files are made again when they are damaged: in a finished folder too."""
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any, Self
+
+from ctxsim_hf.harvest.pair_files import is_sound
+from ctxsim_hf.stage import LOG_FILE, STAGE_FILE, Stage, describe_file, read_stage
+
+logger = logging.getLogger(__name__)
+
+
+def damaged_files(folder: Path, record: dict[str, Any]) -> list[str]:
+    """Files of a finished stage that are not what was written, or not there."""
+    expected: dict[str, Any] = record["files"]
+    return [
+        name
+        for name, description in expected.items()
+        if not (folder / name).exists() or describe_file(folder / name) != description
+    ]
+
+
+class RepairedStage(Stage):
+    """On entering, damaged files are named and set aside, and the stage is unfinished until they are made again."""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        try:
+            self._set_damaged_aside()
+        except BaseException:
+            self._let_go()
+            raise
+        return self
+
+    def _set_damaged_aside(self) -> None:
+        if self.finished:
+            damaged = damaged_files(self.output, read_stage(self.output))
+            if not damaged:
+                return
+            shutil.rmtree(self.folder, ignore_errors=True)  # left by an --overwrite that did not come to its end
+            self.output.rename(self.folder)
+            self.finished = False
+        else:
+            paths = sorted(path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".tmp")
+            names = [path.relative_to(self.folder).as_posix() for path in paths]
+            damaged = [n for n in names if n not in (STAGE_FILE, LOG_FILE) and not is_sound(self.folder / n)]
+        for name in damaged:
+            (self.folder / name).unlink(missing_ok=True)
+            self.log(f"{name} is damaged and is made again")
+            logger.warning(f"{str(self.output / name)!r} is damaged and is made again")

@@ -1,0 +1,49 @@
+"""A harvest in shards, for any scheduler: jobs that know nothing of each other, in any order, at any time.
+
+Each job is a stage of its own in `<output>.shards/<I>-of-<N>`, so it resumes by itself. Whichever finds all shards
+there copies their files into the one folder that a single run would have made, and removes the shards.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import filelock
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
+from ctxsim_hf.harvest.pair_files import describe_pairs
+from ctxsim_hf.stage import Stage, describe_file, read_stage
+
+
+def missing_shards(arguments: HarvestArguments) -> list[int]:
+    """None are missing once they have been put together."""
+    if Path(arguments.output).exists():
+        return []
+    return [shard for shard in range(arguments.num_shards) if not Path(arguments.of_shard(shard).output).exists()]
+
+
+def put_together(whole: Stage, arguments: HarvestArguments) -> None:
+    """Make the folder of all shards, unless another job was faster."""
+    with filelock.FileLock(arguments.shards_folder / "lock"):
+        if not whole.output.exists():
+            with whole:
+                for shard in range(arguments.num_shards):
+                    _copy(Path(arguments.of_shard(shard).output), whole)
+                whole.finish(describe_pairs(list(whole.folder.glob("data/*.parquet"))))
+        shutil.rmtree(arguments.shards_folder, ignore_errors=True)
+
+
+def _copy(folder: Path, whole: Stage) -> None:
+    record = read_stage(folder)
+    if any(record[key] != value for key, value in json.loads(json.dumps(whole.recipe)).items()):
+        raise UserError(
+            f"{str(folder)!r} was made by other arguments or versions than this shard; make it again with --overwrite"
+        )
+    for name, expected in record["files"].items():
+        if whole.has(name):
+            continue
+        with whole.writing(name) as temporary:
+            shutil.copyfile(folder / name, temporary)
+            if describe_file(temporary) != expected:
+                raise UserError(f"{str(folder / name)!r} is damaged; run that shard again, which makes this file anew")

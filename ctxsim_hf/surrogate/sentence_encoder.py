@@ -1,0 +1,197 @@
+"""Sentences -> vectors, and how alike sentences are by them."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from tqdm import tqdm
+from transformers import TokenizersBackend
+from transformers.utils.logging import disable_progress_bar
+
+from ctxsim_hf.corpus.parallel import ordered_map
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import writing
+from ctxsim_hf.surrogate.part_encoder import EncodedPart, EncodeSettings, PartEncoder
+from ctxsim_hf.surrogate.surrogate_folder import SurrogateFolder
+from ctxsim_hf.surrogate.torch_surrogate import TorchSurrogate, VectorModel
+from ctxsim_hf.surrogate.vector_file import write_vectors
+
+logger = logging.getLogger(__name__)
+
+SENTENCES_PER_PART = 50_000  # held in memory and sorted by length together
+
+
+class Source(NamedTuple):
+    """What it takes to open an encoder once more, in another process."""
+
+    folder: str
+    device: str
+
+
+class SentenceEncoder:
+    r"""
+    Opened by [`~SentenceEncoder.from_pretrained`], or made of a model in memory:
+    `SentenceEncoder(TorchSurrogate(model), tokenizer, max_tokens(model.config))`.
+
+    A vector depends on nothing but its sentence, to 1e-5: not on the batch, nor on what else is encoded. A sentence of
+    more than `max_tokens` tokens is cut, and one warning says how many were. An empty sentence has a vector like any
+    other, that of `<s></s>`.
+    """
+
+    def __init__(
+        self, model: VectorModel, tokenizer: TokenizersBackend, max_tokens: int, source: Source | None = None
+    ) -> None:
+        self.model, self.tokenizer, self.max_tokens, self._source = model, tokenizer, max_tokens, source
+        self.encode_part = PartEncoder(model, tokenizer, max_tokens)
+
+    @classmethod
+    def from_pretrained(cls, surrogate: str | Path, device: str | None = None) -> "SentenceEncoder":
+        r"""
+        Args:
+            surrogate (`str` or `Path`): Folder of a surrogate, or its id on the Hub.
+            device (`str`, *optional*): Where torch runs it. None takes a GPU if there is one.
+        """
+        folder = SurrogateFolder.open(surrogate)
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        model = TorchSurrogate(folder.load_model().to(device))
+        return cls(model, folder.tokenizer, folder.max_tokens, Source(str(folder.path), device))
+
+    def encode(
+        self,
+        sentences: Iterable[str],
+        *,
+        normalize_embeddings: bool = False,
+        convert_to_tensor: bool = False,
+        output: str | Path | None = None,
+        tokens_per_batch: int | None = None,
+        num_processes: int = 1,
+    ) -> np.ndarray | torch.Tensor:
+        r"""
+        The vectors of sentences, in their order: (sentences, vector size), float32.
+
+        Sentences are read and encoded in parts of 50,000. With `output` only the parts under way are in memory, so
+        neither the sentences nor the vectors need to fit; without it, all vectors are. A part's duplicates are encoded
+        once.
+
+        Args:
+            sentences: Anything that gives strings one by one.
+            normalize_embeddings (`bool`): Vectors of length 1, whose dot product is the similarity.
+            convert_to_tensor (`bool`): A torch tensor, on the CPU, instead of a numpy array.
+            output (`str` or `Path`, *optional*): Write a `.npy` file and return it memory-mapped. None writes none.
+            tokens_per_batch (`int`, *optional*): Tokens of one batch, padding included; a longer sentence is a batch
+                of its own. None takes what suits the device.
+            num_processes (`int`): Encode on so many processes, which share the cores; each takes seconds to start. As
+                ever with processes, a script that asks for them must guard its start with `__name__ == "__main__"`.
+        """
+        if isinstance(sentences, str):
+            raise UserError("encode takes a list of sentences; got a string. Put it in a list")
+        if output is not None and convert_to_tensor:
+            raise UserError("output gives a memory-mapped numpy array; leave out convert_to_tensor or output")
+        for name, value in (("tokens_per_batch", tokens_per_batch), ("num_processes", num_processes)):
+            if value is not None and value < 1:
+                raise UserError(f"{name} must be at least 1, got {value}")
+        settings = EncodeSettings(tokens_per_batch or self.model.tokens_per_batch, normalize_embeddings)
+        if output is not None:
+            with writing(Path(output)) as path:
+                write_vectors(path, self._encode_parts(sentences, settings, num_processes), self.model.vector_size)
+            return np.load(output, mmap_mode="r", allow_pickle=False)
+        sentences = sentences if isinstance(sentences, Sized) else list(sentences)
+        vectors, row = np.empty((len(sentences), self.model.vector_size), np.float32), 0
+        for part in self._encode_parts(sentences, settings, num_processes):
+            vectors[row : row + len(part)] = part
+            row += len(part)
+        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+
+    def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """The cosine of each pair, (pairs,)."""
+        if len(sentences1) != len(sentences2):
+            raise UserError(f"expected as many sentences on both sides, got {len(sentences1)} and {len(sentences2)}")
+        first, second = self._encode_both(sentences1, sentences2)
+        return np.einsum("ij,ij->i", first, second, dtype=np.float64)
+
+    def similarity_matrix(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """The cosine of each of the first with each of the second, (sentences1, sentences2)."""
+        first, second = self._encode_both(sentences1, sentences2)
+        return first @ second.T
+
+    def _encode_both(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> list[np.ndarray]:
+        """Vectors of length 1."""
+        for side, sentences in enumerate((sentences1, sentences2), 1):
+            if isinstance(sentences, str):
+                raise UserError("similarity takes two lists of sentences; got a string. Put it in a list")
+            for place, sentence in enumerate(sentences):
+                _check_sentence(sentence, f"sentence {place} of list {side}")
+        vectors = self.encode([*sentences1, *sentences2], normalize_embeddings=True)
+        return np.split(np.asarray(vectors), [len(sentences1)])
+
+    def _encode_parts(
+        self, sentences: Iterable[str], settings: EncodeSettings, num_processes: int
+    ) -> Iterator[np.ndarray]:
+        number = len(sentences) if isinstance(sentences, Sized) else None
+        size = SENTENCES_PER_PART
+        if number and num_processes > 1:
+            size = min(size, -(-number // (4 * num_processes)))  # some for every process
+        row, cut, first_cut = 0, 0, 0
+        with tqdm(total=number, desc="encode", unit="sentence", disable=None, delay=1) as bar:
+            for part in self._map(_checked_parts(sentences, size), settings, num_processes, bar.update):
+                if not cut and len(part.too_long):
+                    first_cut = row + int(part.too_long[0])
+                cut += len(part.too_long)
+                row += len(part.vectors)
+                yield part.vectors
+        if cut:
+            logger.warning(
+                f"{cut} of {row} sentences have more than {self.max_tokens} tokens and were cut, "
+                f"the first is sentence {first_cut}"
+            )
+
+    def _map(
+        self,
+        parts: Iterator[list[str]],
+        settings: EncodeSettings,
+        num_processes: int,
+        progress: Callable[[int], object],
+    ) -> Iterator[EncodedPart]:
+        if num_processes == 1:
+            for sentences in parts:
+                yield self.encode_part(sentences, settings, progress)
+            return
+        if self._source is None:
+            raise UserError("num_processes needs an encoder opened by from_pretrained: each process opens the folder")
+        threads = max(1, torch.get_num_threads() // num_processes)
+        encode_part = partial(_encode_elsewhere, self._source, threads, settings)
+        for part in ordered_map(encode_part, parts, num_processes):
+            progress(len(part.vectors))
+            yield part
+
+
+def _checked_parts(sentences: Iterable[str], size: int) -> Iterator[list[str]]:
+    iterator, first = iter(sentences), 0
+    while part := list(islice(iterator, size)):
+        for place, sentence in enumerate(part, first):
+            _check_sentence(sentence, f"sentence {place}")
+        yield part
+        first += len(part)
+
+
+def _check_sentence(sentence: object, place: str) -> None:
+    if not isinstance(sentence, str):
+        raise UserError(f"expected strings, but {place} is {sentence!r} ({type(sentence).__name__})")
+    if not sentence.isascii() and any("\ud800" <= character <= "\udfff" for character in sentence):
+        raise UserError(f"{place} holds half a character: {ascii(sentence)[:80]}")
+
+
+def _encode_elsewhere(source: Source, threads: int, settings: EncodeSettings, sentences: list[str]) -> EncodedPart:
+    return _encoder_of_this_process(source, threads).encode_part(sentences, settings, lambda number: None)
+
+
+@cache
+def _encoder_of_this_process(source: Source, threads: int) -> SentenceEncoder:
+    torch.set_num_threads(threads)
+    disable_progress_bar()  # of opening the folder: every process would show one
+    return SentenceEncoder.from_pretrained(*source)

@@ -1,0 +1,119 @@
+"""Labels by two roads: what a harvest says of a pair, and what Origin's own parts say of it by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.harvest.context_pool import choose_pool
+from ctxsim_hf.harvest.scoring import cosines_and_spreads, score_group, score_pairs
+from ctxsim_hf.origin.comparison import MODES, comparable, context_spread, cosine
+from ctxsim_hf.origin.context_set import jaccard
+from ctxsim_hf.origin.similarity import OriginSimilarity
+
+PAIRS = np.array([[0, 1], [2, 0], [1, 2], [3, 7]])
+
+
+@pytest.fixture(scope="module")
+def sentences(origin: OriginSimilarity) -> list[str]:
+    return origin.index.sentences(np.arange(100, 3000, 365))
+
+
+def open_origin(planted: Path, **settings: Any) -> OriginSimilarity:
+    small = {"num_contexts": 10, "background_size": 40, "screen_chunks": 100}
+    return OriginSimilarity.from_pretrained(planted / "origin", **small | settings)
+
+
+@pytest.mark.parametrize("settings", [{"mode": mode} for mode in MODES] + [{"lexical_weight": 0.5}])
+def test_a_pair_has_the_score_of_origin(planted: Path, sentences: list[str], settings: dict[str, Any]) -> None:
+    origin = open_origin(planted, **settings)
+    scores, spreads = score_pairs(origin, sentences, PAIRS)
+    first, second = ([sentences[member] for member in side] for side in PAIRS.T)
+    expected = list(origin.compare(first, second))
+    np.testing.assert_allclose(scores, [pair.similarity for pair in expected], atol=1e-5)
+    np.testing.assert_allclose(spreads, [pair.spread for pair in expected], atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"mode": mode} for mode in MODES] + [{"lexical_weight": 0.5}])
+def test_a_group_is_compared_in_its_pool(planted: Path, sentences: list[str], settings: dict[str, Any]) -> None:
+    origin = open_origin(planted, **settings)
+    scores, spreads = score_group(origin, sentences, PAIRS)
+    contexts, _ = choose_pool(origin, sentences, 20)
+    tokens = origin.index.tokens(contexts)
+    background = origin.scorer.weights.combine(
+        origin.scorer.terms(origin._background, origin.scorer.prepare_contexts(tokens))
+    )
+    vectors = comparable(origin.settings.mode, origin.scorer.score(sentences, tokens), background)
+    lexical = origin.settings.lexical_weight
+    for (first, second), score, spread in zip(PAIRS, scores, spreads, strict=True):
+        expected = cosine(vectors[first], vectors[second])
+        if lexical:
+            expected += lexical * origin.lexical.similarity([sentences[first]], [sentences[second]])[0]
+        assert score == pytest.approx(expected, abs=1e-5)
+        assert spread == pytest.approx(context_spread(vectors[first], vectors[second]), abs=1e-5)
+
+
+def test_every_score_is_computed_once(
+    origin: OriginSimilarity, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = list(origin.context_sets(sentences))  # found beforehand, and remembered
+    shapes = []
+    terms = origin.scorer.terms
+
+    def counting(*prepared: Any) -> dict[str, np.ndarray]:
+        found = terms(*prepared)
+        shapes.append(next(iter(found.values())).shape)
+        return found
+
+    monkeypatch.setattr(origin.scorer, "terms", counting)
+    every_pair = np.stack(np.triu_indices(len(sentences), 1), axis=1)
+    score_pairs(origin, sentences, every_pair)
+    different = len(np.unique(np.concatenate(sets)))
+    assert shapes == [(len(sentences), different), (40, different)]
+
+
+def test_a_pool_is_diverse_and_holds_no_sentence_of_the_group(origin: OriginSimilarity, sentences: list[str]) -> None:
+    contexts, scores = choose_pool(origin, sentences, 20)
+    index, store = origin.index, origin.index.chunks
+    assert len(contexts) == 20 and scores.shape == (len(sentences), 20)
+    assert len(set(store.chunks_of(contexts).tolist())) == 20
+    likeness = jaccard(store.pick(contexts - 1))
+    assert (likeness[~np.eye(20, dtype=bool)] < 0.5).all()
+    sides = {text for chunk, place in index.text(contexts) for text in chunk.sentences[place - 1 : place + 2 : 2]}
+    assert not sides & set(sentences)
+    ((found, _),) = index.tfidf.search(sentences[:1], 100)
+    assert set(store.chunks_of(contexts).tolist()) & set(found.tolist()), "every sentence has its turn"
+
+
+def test_many_cosines_are_what_one_is() -> None:
+    vectors = np.random.default_rng(0).normal(size=(4, 30))
+    vectors[3] = 0
+    pairs = np.array([[0, 1], [1, 2], [2, 3], [1, 1]])
+    scores, spreads = cosines_and_spreads(vectors, pairs, seed=5)
+    for (first, second), score, spread in zip(pairs, scores, spreads, strict=True):
+        assert score == pytest.approx(cosine(vectors[first], vectors[second]))
+        assert spread == pytest.approx(context_spread(vectors[first], vectors[second], seed=5), abs=1e-12)
+    scores, spreads = cosines_and_spreads(np.zeros((2, 0)), np.array([[0, 1]]), seed=0)
+    assert scores.tolist() == [0] and np.isnan(spreads).all()
+
+
+def test_both_modes_agree(planted: Path, sentences: list[str]) -> None:
+    origin = open_origin(planted, num_contexts=40, background_size=100)
+    pairs = np.stack(np.triu_indices(len(sentences), 1), axis=1)
+    assert spearmanr(score_pairs(origin, sentences, pairs)[0], score_group(origin, sentences, pairs)[0])[0] > 0.8
+
+
+def test_a_group_needs_contexts_that_were_looked_for(planted: Path, sentences: list[str]) -> None:
+    with pytest.raises(UserError, match="by the strategy 'two_step', not 'random'; use the mode 'pair'"):
+        score_group(open_origin(planted, strategy="random"), sentences, PAIRS)
+
+
+def test_a_seq2seq_origin_too(planted: Path, sentences: list[str]) -> None:
+    origin = OriginSimilarity.from_pretrained(planted / "origin-seq2seq", num_contexts=4, background_size=6)
+    scores, _ = score_pairs(origin, sentences[:3], PAIRS[:2])
+    expected = origin.similarity([sentences[0], sentences[2]], [sentences[1], sentences[0]])
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+    assert np.isfinite(score_group(origin, sentences[:3], PAIRS[:2])[0]).all()
