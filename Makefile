@@ -42,6 +42,8 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
 	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/origin)
+	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/origin)
+	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 
 clean:                    ## remove the environment and what the demo made
 	rm -rf .venv demo benchmarks/results
