@@ -55,7 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] == "--version":
         print(f"ctxsim {__version__}")
         return 0
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return _run_and_speak(words, debug)
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def _run_and_speak(words: list[str], debug: bool) -> int:
+    """Run a verb; print its result or what went wrong, and return the exit code."""
     length = 2 if " ".join(words[:2]) in VERBS else 1
     name, flags = " ".join(words[:length]), words[length:]
     # Under a launcher every process meets the same error; one of them says so.

@@ -88,6 +88,13 @@ class HarvestArguments(StageArguments):
         """The same, to make one share in a folder of its own."""
         return replace(self, shard=shard, output=str(self.shards_folder / f"{shard}-of-{self.num_shards}"))
 
+    def refuse_to_replace_in_shards(self) -> None:
+        if self.num_shards > 1 and self.overwrite:
+            raise UserError(
+                f"{self.output!r} exists, and a shard cannot tell whether it is the old one or what the other shards "
+                "made; remove it, or run without --overwrite or without --shard"
+            )
+
     def inputs(self) -> dict[str, Any]:
         """What is read, as stage.json records it; refuses chunks that the origin was not made from."""
         found = describe_stage(origin_folder(self.origin), "index")

@@ -26,7 +26,7 @@ from ctxsim_hf.harvest.scoring import SCORERS
 from ctxsim_hf.harvest.shards import missing_shards, put_together
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.stage import Stage, read_stage
-from ctxsim_hf.train.training_stage import _enter_on_main_process
+from ctxsim_hf.train.training_stage import enter_on_main_process
 
 COMMAND = "harvest"
 PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
@@ -38,18 +38,21 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=30))])
     inputs = arguments.inputs()
     whole = RepairedStage(COMMAND, arguments, inputs, PACKAGES)
+    missing: list[int] = []
     if arguments.num_shards == 1 or _seen_by_all(whole.output.exists()):
+        arguments.refuse_to_replace_in_shards()
         _harvest(whole, replace(arguments, shard=None, num_shards=1), accelerator)
     else:
         own = arguments.of_shard(arguments.shard or 0)
         _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
-        if missing := _seen_by_all(missing_shards(arguments)):
-            numbers = ", ".join(map(str, missing))
-            return f"shard {arguments.shard} of {arguments.num_shards} is finished; still to come: {numbers}"
-        if accelerator.is_main_process:
+        missing = _seen_by_all(missing_shards(arguments))
+        if accelerator.is_main_process and not missing:
             put_together(whole, arguments)
     accelerator.wait_for_everyone()
     accelerator.end_training()
+    if missing:
+        numbers = ", ".join(map(str, missing))
+        return f"shard {arguments.shard} of {arguments.num_shards} is finished; still to come: {numbers}"
     counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
     return counts
 
@@ -64,7 +67,7 @@ def _seen_by_all(found: Any) -> Any:
 def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator) -> None:
     """Make the files of one folder that are not there yet, on all processes."""
     with ExitStack() as stack:
-        _enter_on_main_process(stage, stack, accelerator)
+        enter_on_main_process(stage, stack, accelerator)
         if stage.finished:
             return
         # The main process checks the files of the origin; models go to the device of their process.

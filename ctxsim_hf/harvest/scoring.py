@@ -62,7 +62,7 @@ def _background_scores(origin: OriginSimilarity, contexts: Prepared) -> np.ndarr
     """S of the background sentences, (background, contexts); none where the comparison does not look at them."""
     if origin.settings.mode == "cosine":
         return np.zeros((0, 0))
-    return origin.scorer.weights.combine(origin.scorer.terms(origin._background, contexts))
+    return origin.scorer.weights.combine(origin.scorer.terms(origin.background, contexts))
 
 
 def _lexical(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.ndarray) -> np.ndarray:

@@ -104,7 +104,8 @@ class ContextIndex:
     def text(self, contexts: np.ndarray) -> list[tuple[Chunk, int]]:
         """For each context its chunk and the position of the sentence taken out."""
         numbers = self.chunks.chunks_of(contexts)
-        rows = self.table.take(numbers).to_pylist()
+        # Not `take`, which would copy the whole table.
+        rows = [self.table.slice(number, 1).to_pylist()[0] for number in numbers.tolist()]
         positions = contexts - self.chunks.chunk_starts[numbers]
         return [(Chunk.from_row(row), int(position)) for row, position in zip(rows, positions, strict=True)]
 

@@ -122,7 +122,7 @@ class OriginSimilarity:
             index, self.scorer, discriminator, settings, _digest(record), Path(cache_folder) if cache_folder else None
         )
         self.lexical = lexical
-        self._background = self.scorer.prepare_sentences(background[: settings.background_size])
+        self.background = self.scorer.prepare_sentences(background[: settings.background_size])
         self._judged: OrderedDict[str, JudgedContexts] = OrderedDict()
 
     @classmethod
@@ -212,7 +212,7 @@ class OriginSimilarity:
         if sentence not in self._judged:
             (contexts,) = self.context_sets([sentence])
             prepared = self.scorer.prepare_contexts(self.index.tokens(contexts))
-            self._judged[sentence] = JudgedContexts(contexts, prepared, self.scorer.terms(self._background, prepared))
+            self._judged[sentence] = JudgedContexts(contexts, prepared, self.scorer.terms(self.background, prepared))
             if len(self._judged) > REMEMBERED_SENTENCES:
                 self._judged.popitem(last=False)
         self._judged.move_to_end(sentence)

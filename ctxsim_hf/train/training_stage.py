@@ -31,7 +31,7 @@ def run_training(
     accelerator = make_accelerator(arguments)
     stage = Stage(command, arguments, inputs, PACKAGES)
     with ExitStack() as stack:
-        _enter_on_main_process(stage, stack, accelerator)
+        enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
             if accelerator.is_main_process:
                 stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
@@ -51,7 +51,7 @@ def run_training(
     return counts
 
 
-def _enter_on_main_process(stage: Stage, stack: ExitStack, accelerator: Accelerator) -> None:
+def enter_on_main_process(stage: Stage, stack: ExitStack, accelerator: Accelerator) -> None:
     """What the main process finds in the folder, an error too, all processes learn."""
     found: list[Any] = [None, False]  # an error's text; whether the folder is finished
     if accelerator.is_main_process:

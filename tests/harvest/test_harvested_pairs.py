@@ -3,10 +3,8 @@
 import importlib.util
 import json
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
@@ -25,15 +23,6 @@ FULL = ["sentence1", "sentence2", "score", "spread", "drawn", "chunk_id1", "chun
 SMALL = {"num_contexts": 10, "background_size": 40, "screen_chunks": 100}
 
 
-@pytest.fixture
-def workers_that_end() -> Iterator[None]:
-    """The command line leaves a handler of SIGTERM behind in this process; workers that inherit it may not end."""
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.mark.usefixtures("workers_that_end")
 def test_default_has_what_training_takes_and_full_has_all(group_harvest: Path, tmp_path: Path) -> None:
     builder = HarvestedPairs(harvest=group_harvest, cache_dir=tmp_path)
     builder.download_and_prepare(num_proc=2)

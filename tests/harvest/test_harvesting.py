@@ -85,8 +85,8 @@ def test_two_processes_leave_the_same_bytes(planted: Path, pair_harvest: Path, t
 def test_shards_in_any_order_leave_the_same_bytes(
     ctxsim: Run, planted: Path, pair_harvest: Path, tmp_path: Path
 ) -> None:
-    def shard(number: int) -> tuple[int, str, str]:
-        return ctxsim(*harvest_words(planted, tmp_path / "out", "--shard", number, "--num-shards", 5))
+    def shard(number: int, *more: str) -> tuple[int, str, str]:
+        return ctxsim(*harvest_words(planted, tmp_path / "out", "--shard", number, "--num-shards", 5, *more))
 
     assert shard(2)[:2] == (0, "shard 2 of 5 is finished; still to come: 0, 1, 3, 4\n")
     assert shard(4)[:2] == (0, "shard 4 of 5 is finished; still to come: 0, 1, 3\n"), "though it has no file to make"
@@ -102,6 +102,8 @@ def test_shards_in_any_order_leave_the_same_bytes(
     code, out, _ = shard(0)
     assert code == 0 and "is finished" in out
     assert contents(tmp_path / "out") == contents(pair_harvest), "any shard mends the whole"
+    code, _, err = shard(0, "--overwrite")
+    assert code == 2 and "a shard cannot tell whether it is the old one" in err
 
 
 def test_a_shard_of_another_harvest_is_refused(ctxsim: Run, planted: Path, tmp_path: Path) -> None:

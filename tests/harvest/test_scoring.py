@@ -44,7 +44,7 @@ def test_a_group_is_compared_in_its_pool(planted: Path, sentences: list[str], se
     contexts, _ = choose_pool(origin, sentences, 20)
     tokens = origin.index.tokens(contexts)
     background = origin.scorer.weights.combine(
-        origin.scorer.terms(origin._background, origin.scorer.prepare_contexts(tokens))
+        origin.scorer.terms(origin.background, origin.scorer.prepare_contexts(tokens))
     )
     vectors = comparable(origin.settings.mode, origin.scorer.score(sentences, tokens), background)
     lexical = origin.settings.lexical_weight
@@ -75,17 +75,16 @@ def test_every_score_is_computed_once(
     assert shapes == [(len(sentences), different), (40, different)]
 
 
-def test_a_pool_is_diverse_and_holds_no_sentence_of_the_group(origin: OriginSimilarity, sentences: list[str]) -> None:
-    contexts, scores = choose_pool(origin, sentences, 20)
+def test_a_pool_is_diverse_and_holds_no_sentence_of_the_group(origin: OriginSimilarity) -> None:
     index, store = origin.index, origin.index.chunks
-    assert len(contexts) == 20 and scores.shape == (len(sentences), 20)
+    sentences = index.sentences(np.arange(90, 99))  # of one chunk, the context of which fits them best
+    contexts, scores = choose_pool(origin, sentences, 20)
+    assert len(contexts) == 20 and scores.shape == (9, 20)
     assert len(set(store.chunks_of(contexts).tolist())) == 20
     likeness = jaccard(store.pick(contexts - 1))
     assert (likeness[~np.eye(20, dtype=bool)] < 0.5).all()
     sides = {text for chunk, place in index.text(contexts) for text in chunk.sentences[place - 1 : place + 2 : 2]}
     assert not sides & set(sentences)
-    ((found, _),) = index.tfidf.search(sentences[:1], 100)
-    assert set(store.chunks_of(contexts).tolist()) & set(found.tolist()), "every sentence has its turn"
 
 
 def test_many_cosines_are_what_one_is() -> None:
