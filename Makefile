@@ -6,7 +6,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 # Corpora that `make artefacts` leaves out: the captions of one picture are paraphrases, which is half a label.
 WITHOUT ?= flickr8k flickr30k
 
-.PHONY: help demo test artefacts lint format bench clean
+.PHONY: help demo test test-slow artefacts lint format bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
@@ -18,6 +18,9 @@ demo: .venv/installed     ## from the documentation on this machine to chunks an
 
 test: lint                ## ruff, mypy, pytest
 	$(BIN)/pytest
+
+test-slow: .venv/installed  ## the tests that start many processes
+	$(BIN)/pytest -m slow
 
 # Every command below goes on where it was interrupted, and does nothing where it is finished.
 artefacts: .venv/installed  ## train everything on real text: make artefacts DATA=corpora OUT=folder

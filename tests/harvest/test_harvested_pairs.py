@@ -179,6 +179,7 @@ print(*pairs["train"].column_names, len(losses), sum(losses[-5:]) < sum(losses[:
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_loads_it_by_name_and_trains_on_it(published: Path, planted: Path, tmp_path: Path) -> None:
     """Neither process nor data set needs this package."""
     tokenizer = AutoTokenizer.from_pretrained(planted / "tokenizer")

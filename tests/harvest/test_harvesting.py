@@ -72,6 +72,7 @@ def test_labels_are_those_of_origin(pair_harvest: Path, origin: OriginSimilarity
     np.testing.assert_allclose(columns["spread"][:20], [pair.spread for pair in expected], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_two_processes_leave_the_same_bytes(planted: Path, pair_harvest: Path, tmp_path: Path) -> None:
     words = harvest_words(planted, tmp_path / "out")[1:]
     launch = [BIN / "accelerate", "launch", "--config_file", TWO_PROCESSES, "-m", "ctxsim_hf.harvest", *words]
@@ -113,6 +114,7 @@ def test_a_shard_of_another_harvest_is_refused(ctxsim: Run, planted: Path, tmp_p
     assert code == 2 and "0-of-2' was made by other arguments or versions than this shard" in err
 
 
+@pytest.mark.slow
 def test_killed_and_run_again_it_leaves_the_same_bytes(
     ctxsim: Run, planted: Path, pair_harvest: Path, tmp_path: Path
 ) -> None:

@@ -194,6 +194,7 @@ np.save(tuned + "/vectors.npy", encoder.encode(sentences))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_package", ["yes", "no"])
 def test_every_way_of_loading(surrogate: Path, cross_surrogate: Path, tmp_path: Path, with_package: str) -> None:
     tokenizer = AutoTokenizer.from_pretrained(surrogate)

@@ -158,6 +158,7 @@ def test_no_half_a_file(encoder: SentenceEncoder, tmp_path: Path, monkeypatch: p
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_two_processes(
     encoder: SentenceEncoder, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
