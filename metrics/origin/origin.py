@@ -8,6 +8,7 @@ import datasets
 import evaluate
 
 from ctxsim_hf import OriginSimilarity, ScoreWeights
+from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN
 
 _DESCRIPTION = """
 Scores how well each of two sentences fits hundreds of contexts from a corpus, and compares the score vectors. It needs
@@ -46,8 +47,6 @@ Examples:
     ['mean', 'scores', 'signature', 'spread']
 """
 
-DEFAULT_ORIGIN = "ctxsim/origin-light"
-
 
 @lru_cache(maxsize=2)
 def _open(origin: str, settings: tuple[tuple[str, Any], ...]) -> OriginSimilarity:
@@ -64,7 +63,7 @@ class Origin(evaluate.Metric):
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
             features=datasets.Features({"predictions": text, "references": text}),
-            reference_urls=["https://aclanthology.org/2022.tacl-1.34"],
+            reference_urls=["https://aclanthology.org/2022.tacl-1.33/"],
         )
 
     # `evaluate` looks at the first element alone and writes whatever comes later as text: 5 would be compared as "5".
