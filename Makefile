@@ -29,7 +29,7 @@ artefacts: .venv/installed  ## train everything on real text: make artefacts DAT
 	$(BIN)/ctxsim train-tokenizer --chunks $(OUT)/chunks --vocab-size 16000 --lowercase --output $(OUT)/tokenizer
 	$(BIN)/ctxsim train discriminator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --max-steps 800 --checkpoint-every 100 --output $(OUT)/discriminator
 	$(BIN)/ctxsim train generator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --epochs 2 --checkpoint-every 500 --output $(OUT)/generator
-	$(BIN)/ctxsim index --chunks $(OUT)/chunks --discriminator $(OUT)/discriminator --generator $(OUT)/generator --output $(OUT)/origin
+	$(BIN)/ctxsim index --chunks $(OUT)/chunks --discriminator $(OUT)/discriminator --generator $(OUT)/generator --workers 2 --output $(OUT)/origin
 
 lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.arguments import StageArguments
@@ -118,7 +119,7 @@ class HarvestArguments(StageArguments):
             "lexical_weight": self.lexical_weight,
         }
 
-    def open_origin(self) -> OriginSimilarity:
-        origin = OriginSimilarity.from_pretrained(self.origin, **self._overrides())
+    def open_origin(self, device: torch.device) -> OriginSimilarity:
+        origin = OriginSimilarity.from_pretrained(self.origin, device=device, **self._overrides())
         origin.context_sets.max_remembered = 1  # no sentence comes in two groups
         return origin

@@ -70,9 +70,8 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
         enter_on_main_process(stage, stack, accelerator)
         if stage.finished:
             return
-        # The main process checks the files of the origin; models go to the device of their process.
-        with accelerator.main_process_first(), accelerator.device:
-            origin = arguments.open_origin()
+        with accelerator.main_process_first():  # which checks the files of the origin
+            origin = arguments.open_origin(accelerator.device)
         drawing = Drawing(origin.index, arguments.mix, (arguments.min_tokens, arguments.max_tokens), arguments.seed)
         plan = make_plan(drawing, arguments.pairs, arguments.pairs_per_file, accelerator.is_main_process)
         blocks = plan[arguments.shard or 0 :: arguments.num_shards]

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
@@ -24,25 +23,14 @@ from ctxsim_hf.corpus.chunks import SHARD_PATTERN
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.corpus.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.origin.context_index import (
-    CHUNKS,
-    NORMALISERS,
-    PARTS,
-    PARTS_REST,
-    SENTENCE_KEYS,
-    TFIDF,
-    TOKENS,
-    sentence_key,
-)
-from ctxsim_hf.origin.fit_score import ContextTokens
+from ctxsim_hf.origin.context_arrays import num_contexts, write_context_arrays
+from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, sentence_key
 from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
-from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, LightGeneratorScorer
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.stage import Stage, describe_stage, read_stage, write_json
 
 BACKGROUND_FILE = "background.json"
-CHUNKS_PER_BLOCK = 4000  # of which sentences are encoded together; a finished block survives an interruption
 BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters
 
 
@@ -54,12 +42,16 @@ class IndexArguments(StageArguments):
     ngrams: str = HfArg(default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does.")
     background: int = HfArg(default=256, help="Background sentences to keep in the folder.")
     seed: int = HfArg(default=0, help="Seed of the background.")
+    workers: int = HfArg(default=1, help="Processes of one thread each; the output is the same for any number.")
 
-    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks", "discriminator", "generator")
+    unrecorded: ClassVar[tuple[str, ...]] = (
+        *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "workers"),
+    )
 
     def __post_init__(self) -> None:
-        if self.background < 1:
-            raise UserError(f"--background must be at least 1, got {self.background}")
+        for name in ("background", "workers"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
 
 
 def run(arguments: IndexArguments) -> dict[str, Any]:
@@ -99,14 +91,10 @@ def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
             stage.folder / "lexical",
             TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save,
         )
-    _write_context_arrays(stage, models, chunks)
+    write_context_arrays(stage, chunks, arguments.workers)
     write_json(stage.folder / BACKGROUND_FILE, _background(texts, chunks, arguments))
     write_json(stage.folder / SETTINGS_FILE, OriginSettings().to_json())
-    return {"chunks": len(chunks.chunk_starts) - 1, "sentences": len(chunks), "contexts": _num_contexts(chunks)}
-
-
-def _num_contexts(chunks: TokenizedChunks) -> int:
-    return len(chunks) - 2 * (len(chunks.chunk_starts) - 1)
+    return {"chunks": len(chunks.chunk_starts) - 1, "sentences": len(chunks), "contexts": num_contexts(chunks)}
 
 
 def _write_texts(stage: Stage, chunks: Path) -> None:
@@ -137,50 +125,6 @@ def _write_folder(folder: Path, write: Any) -> None:
     temporary.mkdir(parents=True)
     write(temporary)
     temporary.rename(folder)
-
-
-def _write_context_arrays(stage: Stage, models: OriginModels, chunks: TokenizedChunks) -> None:
-    """What is stored of every context: the discriminator's part and, for a light generator, the normaliser."""
-    if stage.has(f"index/{PARTS_REST}"):
-        return
-    number = len(chunks.chunk_starts) - 1
-    blocks = [np.arange(start, min(number, start + CHUNKS_PER_BLOCK)) for start in range(0, number, CHUNKS_PER_BLOCK)]
-    for block in tqdm(blocks, desc="contexts", unit="block", disable=None):
-        name = f"blocks/{block[0]:09d}.npz"
-        if not stage.has(name):
-            with stage.writing(name) as path, path.open("wb") as file:
-                np.savez(file, **_context_block(models, chunks, block))  # type: ignore[arg-type]
-    first = np.load(stage.folder / f"blocks/{0:09d}.npz")
-    for name in (NORMALISERS, PARTS, PARTS_REST):
-        key = Path(name).stem
-        if key not in first:
-            continue
-        shape = (_num_contexts(chunks), *first[key].shape[1:])
-        with stage.writing(f"index/{name}") as path:
-            whole = np.lib.format.open_memmap(path, mode="w+", dtype=first[key].dtype, shape=shape)
-            row = 0
-            for block in blocks:
-                part = np.load(stage.folder / f"blocks/{block[0]:09d}.npz")[key]
-                whole[row : row + len(part)] = part
-                row += len(part)
-            whole.flush()
-    shutil.rmtree(stage.folder / "blocks")
-
-
-@torch.inference_mode()
-def _context_block(models: OriginModels, chunks: TokenizedChunks, block: np.ndarray) -> dict[str, np.ndarray]:
-    contexts = chunks.contexts_of(block)
-    tokens = ContextTokens(chunks, *chunks.neighbours(contexts, models.width))
-    found: dict[str, np.ndarray] = {}
-    for scorer in models.scorers():
-        if isinstance(scorer, DiscriminatorScorer):
-            parts = scorer.prepare_contexts(tokens).cpu().numpy()
-            half = parts.astype(np.float16)
-            found[Path(PARTS).stem] = half
-            found[Path(PARTS_REST).stem] = (parts - half).astype(np.float16)
-        elif isinstance(scorer, LightGeneratorScorer):
-            found[Path(NORMALISERS).stem] = scorer.prepare_contexts(tokens).source[1].cpu().numpy()
-    return found
 
 
 def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArguments) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoModel, AutoTokenizer, TokenizersBackend
 
 from ctxsim_hf.errors import UserError
@@ -52,24 +53,29 @@ class OriginModels:
         return cls._open({"tokenizer": first, "discriminator": first} | named, window)
 
     @classmethod
-    def from_origin(cls, folder: Path) -> "OriginModels":
-        """From an origin folder."""
+    def from_origin(cls, folder: Path, device: str | torch.device | None = None) -> "OriginModels":
+        """From an origin folder, onto a device; None takes a GPU if there is one."""
         layout = json.loads((folder / LAYOUT_FILE).read_text("utf-8"))
         if (found := layout.pop("format")) != FORMAT:
             raise UserError(
                 f"{str(folder)!r} has the format {found}, this version reads {FORMAT}; make it again with ctxsim index"
             )
         names = sorted(path.name for path in folder.glob("generator*"))
-        return cls._open({name: folder / name for name in ("tokenizer", "discriminator", *names)}, layout)
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return cls._open({name: folder / name for name in ("tokenizer", "discriminator", *names)}, layout, device)
 
     @classmethod
-    def _open(cls, folders: dict[str, Path], window: dict[str, Any]) -> "OriginModels":
+    def _open(
+        cls, folders: dict[str, Path], window: dict[str, Any], device: str | torch.device = "cpu"
+    ) -> "OriginModels":
         register_auto_classes()
-        generators = [AutoModel.from_pretrained(path) for name, path in folders.items() if "generator" in name]
+        models = {
+            name: AutoModel.from_pretrained(path).to(device) for name, path in folders.items() if name != "tokenizer"
+        }
         return cls(
             AutoTokenizer.from_pretrained(folders["tokenizer"]),
-            AutoModel.from_pretrained(folders["discriminator"]),
-            generators,
+            models.pop("discriminator"),
+            list(models.values()),
             folders=folders,
             **window,
         )

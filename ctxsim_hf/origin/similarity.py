@@ -29,6 +29,8 @@ from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
 from ctxsim_hf.stage import read_stage, verify_files_once
 
 if TYPE_CHECKING:
+    import torch
+
     from ctxsim_hf.origin.explanation import Explanation
 
 logger = logging.getLogger(__name__)
@@ -127,18 +129,24 @@ class OriginSimilarity:
 
     @classmethod
     def from_pretrained(
-        cls, origin: str | Path = DEFAULT_ORIGIN, *, cache_folder: str | Path | None = None, **settings: Any
+        cls,
+        origin: str | Path = DEFAULT_ORIGIN,
+        *,
+        device: "str | torch.device | None" = None,
+        cache_folder: str | Path | None = None,
+        **settings: Any,
     ) -> "OriginSimilarity":
         r"""
         Args:
             origin (`str` or `Path`): Folder made by `ctxsim index`, or its id on the Hub.
+            device (`str` or `torch.device`, *optional*): Where the models run. None takes a GPU if there is one.
             cache_folder (`str` or `Path`, *optional*): Keep context sets there from one process to the next.
             settings: Override those of the folder; see [`OriginSettings`].
         """
         folder = origin_folder(origin)
         record = read_stage(folder, "index")
         verify_files_once(folder, record)
-        models = OriginModels.from_origin(folder)
+        models = OriginModels.from_origin(folder, device)
         return cls(
             ContextIndex.open(folder / "index", models.width),
             models,

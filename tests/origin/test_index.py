@@ -111,22 +111,30 @@ def test_models_that_do_not_belong_together(ctxsim: Run, planted: Path, tmp_path
 def test_interrupted_and_resumed_gives_the_same_bytes(
     ctxsim: Run, planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ctxsim_hf.origin.indexing as indexing
+    import ctxsim_hf.origin.context_arrays as context_arrays
 
-    monkeypatch.setattr(indexing, "CHUNKS_PER_BLOCK", 100)
+    monkeypatch.setattr(context_arrays, "CHUNKS_PER_BLOCK", 100)
     words = ("index", "--chunks", planted / "chunks", "--discriminator", planted / "discriminator")
     words = (*words, "--generator", planted / "generator", "--output")
     assert ctxsim(*words, tmp_path / "whole")[0] == 0
-    block, calls = indexing._context_block, []
+    make_block, calls = context_arrays._make_block, []
 
     def stop_at_the_third(*arguments: object) -> object:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return block(*arguments)  # type: ignore[arg-type]
+        return make_block(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(indexing, "_context_block", stop_at_the_third)
+    monkeypatch.setattr(context_arrays, "_make_block", stop_at_the_third)
     assert ctxsim(*words, tmp_path / "resumed")[0] == 130
     assert ctxsim(*words, tmp_path / "resumed")[0] == 0
     whole, resumed = (json.loads((tmp_path / name / "stage.json").read_text()) for name in ("whole", "resumed"))
     assert whole == resumed
+
+
+def test_the_bytes_are_the_same_for_any_number_of_workers(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
+    words = ("index", "--chunks", planted / "chunks", "--discriminator", planted / "discriminator")
+    words = (*words, "--generator", planted / "generator", "--workers", "2", "--output", tmp_path / "two")
+    assert ctxsim(*words)[0] == 0
+    one, two = (json.loads((folder / "stage.json").read_text()) for folder in (planted / "origin", tmp_path / "two"))
+    assert one == two
