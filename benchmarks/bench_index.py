@@ -3,8 +3,8 @@
     python -m benchmarks.bench_index [--chunks DIR] [--size 1000000]        (default: the demo corpus)
 
 Chunks are made by joining the first half of one chunk of a corpus to the second half of another, to any number. All
-three are built on `--peer-size` chunks, where scikit-learn's cosines are the truth. At `--size` the peers would need
-tens of gigabytes to build, so their kernels get our weights, of the terms of the sentences alone; what a user of
+three are built on `--peer-size` chunks, where scikit-learn's cosines are the truth. At `--size`, where building the
+peers would take most of the run, their kernels get our weights, of the terms of the sentences alone; what a user of
 theirs would wait for besides (making vectors of the sentences, double precision) is not counted.
 """
 

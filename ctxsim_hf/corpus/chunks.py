@@ -64,9 +64,19 @@ def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":
 
     if split is not None and split not in SPLITS:
         raise UserError(f"chunks have no split {split!r}; expected one of {', '.join(SPLITS)}, or None for both")
-    verify_files(folder, read_stage(folder, "chunk"), digests=False)
+    check_chunks(folder, split)
     shards = [str(path) for path in sorted(Path(folder).glob(SHARD_PATTERN))]
     return Dataset.from_parquet(shards, filters=[("split", "=", split)] if split else None)
+
+
+def check_chunks(folder: str | Path, split: str | None = None) -> None:
+    """Refuse a folder that `ctxsim chunk` did not finish, or that lost a file since, or has nothing in the split."""
+    record = read_stage(folder, "chunk")
+    verify_files(folder, record, digests=False)
+    if split is not None and not record["counts"]["chunks"][split]:
+        raise UserError(
+            f"{str(folder)!r} has no {split} chunks; add documents, or chunk again with another --held-out share"
+        )
 
 
 def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:

@@ -39,11 +39,11 @@ class TfidfCosine:
     @classmethod
     def from_sentences(cls, sentences: Iterable[str]) -> Self:
         """Count the words of a corpus, which is read once."""
-        counts: Counter[str] = Counter()
-        num_sentences = 0
-        for sentence in sentences:
-            counts.update(_words(sentence))
-            num_sentences += 1
+        return cls.from_counts(*count_words(sentences))
+
+    @classmethod
+    def from_counts(cls, counts: Counter[str], num_sentences: int) -> Self:
+        """From what `count_words` gave, or the sum of what it gave for parts of a corpus."""
         if not num_sentences:
             raise UserError("expected sentences to count words in, but there are none")
         keys = _hash(counts)
@@ -92,7 +92,7 @@ class TfidfCosine:
             raise UserError(
                 f"expected as many second sentences as first ones, got {len(sentences1)} and {len(sentences2)}"
             )
-        bags1, bags2 = [_words(sentence) for sentence in sentences1], [_words(sentence) for sentence in sentences2]
+        bags1, bags2 = [words_of(sentence) for sentence in sentences1], [words_of(sentence) for sentence in sentences2]
         vocabulary = list(set().union(*bags1, *bags2))
         squares = dict(zip(vocabulary, (self.idf(vocabulary) ** 2).tolist(), strict=True))
 
@@ -107,7 +107,17 @@ class TfidfCosine:
         return cosines
 
 
-def _words(sentence: str) -> set[str]:
+def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:
+    """In how many sentences each word stands, and how many sentences there are."""
+    counts: Counter[str] = Counter()
+    num_sentences = 0
+    for sentence in sentences:
+        counts.update(words_of(sentence))
+        num_sentences += 1
+    return counts, num_sentences
+
+
+def words_of(sentence: str) -> set[str]:
     return set(_WORD.findall(sentence.lower()))
 
 

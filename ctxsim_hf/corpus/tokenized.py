@@ -20,9 +20,9 @@ import xxhash
 from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 
-from ctxsim_hf.corpus.chunks import SHARD_PATTERN
+from ctxsim_hf.corpus.chunks import SHARD_PATTERN, check_chunks
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import describe_stage, digest_file, read_stage, verify_files
+from ctxsim_hf.stage import describe_stage, digest_file
 
 if TYPE_CHECKING:
     from transformers import TokenizersBackend
@@ -113,12 +113,7 @@ def tokenize_sentences(tokenizer: "TokenizersBackend", sentences: Sequence[str])
 
 def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str) -> TokenizedChunks:
     """The tokenised sentences of one split, from the cache or made now."""
-    record = read_stage(chunks, "chunk")
-    verify_files(chunks, record, digests=False)
-    if not record["counts"]["chunks"][split]:
-        raise UserError(
-            f"{str(chunks)!r} has no {split} chunks; add documents, or chunk again with another --held-out share"
-        )
+    check_chunks(chunks, split)
     tokenizer_file = Path(tokenizer_folder) / "tokenizer.json"
     if not tokenizer_file.exists():
         raise UserError(f"no tokenizer in {str(tokenizer_folder)!r}: expected a file tokenizer.json there")

@@ -1,7 +1,13 @@
 """Contexts by hand, even chunks by hand."""
 
-from ctxsim_hf import Chunk, Context
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ctxsim_hf import Chunk, Context, read_chunks
 from ctxsim_hf.corpus.chunks import context_positions, even_chunks
+from ctxsim_hf.errors import UserError
 
 
 def test_the_contexts_of_a_chunk() -> None:
@@ -28,3 +34,12 @@ def test_chunks_are_even() -> None:
     assert [sentence for chunk in even_chunks([str(i) for i in range(25)], 10) for sentence in chunk] == [
         str(i) for i in range(25)
     ]
+
+
+def test_a_split_without_chunks_is_refused(ctxsim: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One came. Two left. Three stayed. Four slept.")
+    flags = ("--corpus", tmp_path / "a.txt", "--held-out", "0", "--output", tmp_path / "chunks")
+    assert ctxsim("chunk", *flags)[0] == 0
+    assert len(read_chunks(tmp_path / "chunks", "train")) == 1
+    with pytest.raises(UserError, match="has no held_out chunks"):
+        read_chunks(tmp_path / "chunks", "held_out")
