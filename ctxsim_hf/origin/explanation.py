@@ -1,4 +1,4 @@
-"""Why two sentences are as alike as they are: the contexts both fit, and those that only one of them fits.
+"""Why two sentences are as alike as they are: the contexts both fit, and those that one of them fits better.
 
 A fit is given in deviations above the background's mean in the same context, so that 0 is how any sentence fits.
 """
@@ -25,7 +25,7 @@ class ContextFit:
     context: Context
     doc_id: str
     source: str
-    found_for: int  # which sentence's set it is in: 1 or 2
+    found_for: tuple[int, ...]  # whose set it is in: of sentence 1, 2 or both
     fit: tuple[float, float]  # in deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
 
@@ -47,8 +47,8 @@ class Explanation:
     lexical: float | None  # TF-IDF cosine, where it has a weight
     num_contexts: tuple[int, int]
     both: list[ContextFit]
-    only_first: list[ContextFit]
-    only_second: list[ContextFit]
+    first_better: list[ContextFit]
+    second_better: list[ContextFit]
 
     def __str__(self) -> str:
         lexical = "" if self.lexical is None else f", TF-IDF cosine {self.lexical:.3f}"
@@ -61,8 +61,8 @@ class Explanation:
         ]
         for title, contexts in (
             ("both fit", self.both),
-            ("only 1 fits", self.only_first),
-            ("only 2 fits", self.only_second),
+            ("1 fits better", self.first_better),
+            ("2 fits better", self.second_better),
         ):
             lines += ["", title, *(map(str, contexts) if contexts else ["  no context"])]
         return "\n".join(lines)
@@ -73,11 +73,15 @@ def explain(
 ) -> Explanation:
     """Args: as in `Explanation`; `scorer` answers every term that is to be shown, those without a weight too."""
     fits = comparable("zscore", pair.scores, pair.background)  # (2, contexts)
-    both = np.minimum(*fits)
+    found_for: dict[int, tuple[int, ...]] = {}  # a context may be in both sets, and is shown once
+    for place, context in enumerate(pair.contexts.tolist()):
+        found_for[context] = (*found_for.get(context, ()), 1 if place < pair.found_for_first else 2)
+    _, different = np.unique(pair.contexts, return_index=True)
+    first, second = fits[:, different]
     lists = {
-        "both": _best(both, both),
-        "only_first": _best(fits[0] - fits[1], fits[0]),
-        "only_second": _best(fits[1] - fits[0], fits[1]),
+        "both": different[_best(np.minimum(first, second), (first > 0) & (second > 0))],
+        "first_better": different[_best(first - second, (first > 0) & (first > second))],
+        "second_better": different[_best(second - first, (second > 0) & (second > first))],
     }
     prepared = scorer.prepare_sentences([sentence1, sentence2])
 
@@ -88,7 +92,7 @@ def explain(
         return [
             ContextFit(
                 *_context(*text, index.width),
-                found_for=1 if place < pair.found_for_first else 2,
+                found_for=found_for[int(pair.contexts[place])],
                 fit=(float(fits[0, place]), float(fits[1, place])),
                 terms={name: (float(values[0, row]), float(values[1, row])) for name, values in terms.items()},
             )
@@ -107,10 +111,10 @@ def explain(
     )
 
 
-def _best(order: np.ndarray, fit: np.ndarray) -> np.ndarray:
-    """The places that come first in this order, among those where something fits better than the background."""
+def _best(order: np.ndarray, eligible: np.ndarray) -> np.ndarray:
+    """The places that come first in this order."""
     places = np.argsort(-order, kind="stable")
-    return places[(order[places] > 0) & (fit[places] > 0)][:SHOWN]
+    return places[eligible[places]][:SHOWN]
 
 
 def _context(chunk: Chunk, position: int, width: int) -> tuple[Context, str, str]:

@@ -105,9 +105,9 @@ def test_explanation(origin: OriginSimilarity, probes: list[Probe]) -> None:
     assert shown.similarity == pair.similarity and 0 < shown.spread < 0.5
     assert shown.num_contexts == (50, 50) and shown.lexical is None
     assert all(min(fit.fit) > 0 for fit in shown.both)
-    assert shown.only_first and all(fit.fit[0] > max(0, fit.fit[1]) for fit in shown.only_first)
-    assert shown.only_second and all(fit.fit[1] > max(0, fit.fit[0]) for fit in shown.only_second)
-    first = shown.only_first[0]
+    assert shown.first_better and all(fit.fit[0] > max(0, fit.fit[1]) for fit in shown.first_better)
+    assert shown.second_better and all(fit.fit[1] > max(0, fit.fit[0]) for fit in shown.second_better)
+    first = shown.first_better[0]
     (place,) = [
         place for place, (chunk, position) in enumerate(origin.index.text(pair.contexts[:50]))
         if (chunk.chunk_id, position) == (first.context.chunk_id, first.context.position)
@@ -115,7 +115,14 @@ def test_explanation(origin: OriginSimilarity, probes: list[Probe]) -> None:
     assert first.terms["left"] == pytest.approx(pair.terms["left"][:, place], abs=1e-5)
     assert list(first.terms) == ["discriminative", "sentence", "left", "right"]  # those without a weight too
     text = str(shown)
-    assert f"similarity {pair.similarity:.3f}" in text and "only 2 fits" in text and first.doc_id in text
+    assert f"similarity {pair.similarity:.3f}" in text and "2 fits better" in text and first.doc_id in text
+
+
+def test_a_context_of_both_sets_is_shown_once(origin: OriginSimilarity, probes: list[Probe]) -> None:
+    shown = origin.explain(probes[0].sentence, probes[0].sentence)  # the two sets are the same
+    places = [(fit.context.chunk_id, fit.context.position) for fit in shown.both]
+    assert len(set(places)) == len(places) == 3
+    assert all(fit.found_for == (1, 2) for fit in shown.both)
 
 
 def test_command(ctxsim: Run, planted: Path, probes: list[Probe], tmp_path: Path) -> None:
