@@ -46,7 +46,7 @@ def main() -> None:
         start = time.perf_counter()
         (result,) = evaluate_similarity(system, ["stsb"], "validation", args.data_root, args.limit)
         seconds = time.perf_counter() - start
-        found[name] = {"spearman": result.spearman.value, "pairs": result.pairs, "seconds": seconds}
+        found[name] = {"spearman": result.main.value, "pairs": result.pairs, "seconds": seconds}
         print(f"| {name} | {show(result)} | {seconds:.0f} |", flush=True)
 
     measure("TF-IDF", TfidfCosine.load(Path(args.origin) / "lexical"))
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def show(result: TaskResult) -> str:
-    return f"{100 * result.spearman.value:.1f} ({100 * result.spearman.low:.1f} to {100 * result.spearman.high:.1f})"
+    return f"{100 * result.main.value:.1f} ({100 * result.main.low:.1f} to {100 * result.main.high:.1f})"
 
 
 if __name__ == "__main__":

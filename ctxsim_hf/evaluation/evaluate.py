@@ -1,73 +1,98 @@
-"""A system and tasks -> correlations with the scores people gave: `ctxsim evaluate`."""
+"""Systems and tasks -> agreement with people, or with the order of sentences: `ctxsim evaluate`."""
 
-import math
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import __version__
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.evaluation.baselines import BASELINES, Similarity
-from ctxsim_hf.evaluation.correlation import Estimate, correlate, pearson, spearman
-from ctxsim_hf.evaluation.tasks import TASKS, TaskPairs, check_task, load_task
-from ctxsim_hf.origin.similarity_command import SettingsArguments
-from ctxsim_hf.stage import write_json
+from ctxsim_hf.evaluation.examples import Examples, Similarity
+from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
+from ctxsim_hf.evaluation.report import Report
+from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
+from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
+from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
+from ctxsim_hf.origin.settings_arguments import SettingsArguments
+from ctxsim_hf.surrogate.thresholds import Thresholds
 
 
 @dataclass(kw_only=True)
 class EvaluateArguments(SettingsArguments):
-    origin: str | None = HfArg(default=None, help="Evaluate the Origin similarity in this folder, or of this id.")
-    baseline: str | None = HfArg(default=None, help=f"Evaluate a baseline instead: {', '.join(BASELINES)}.")
-    tasks: list[str] = HfArg(default_factory=lambda: ["stsb"], help=f"Of {', '.join(TASKS)}.")
+    tasks: list[str] = HfArg(default_factory=lambda: ["sts"], help=f"Of {', '.join([*TASKS, *GROUPS])}.")
     split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
     data_root: str | None = HfArg(
         default=None, help="Folder of data sets named by their id, such as mteb/stsbenchmark-sts; the Hub if left out."
     )
     chunks: str | None = HfArg(
         default=None,
-        help="Folder made by ctxsim chunk for a baseline to learn from; documents in DATA_ROOT/corpora if left out.",
+        help="Folder made by ctxsim chunk, to count words in; documents in DATA_ROOT/corpora if left out.",
+    )
+    label_free: bool = HfArg(
+        default=False,
+        help="Instead of tasks, tell neighbours from strangers in the held-out documents of --chunks.",
+    )
+    save_thresholds: bool = HfArg(
+        default=False, help="With --label-free, keep what scores random and adjacent sentences have with each model."
     )
     limit: int | None = HfArg(default=None, help="Score so many pairs of each task, spread evenly; all if left out.")
-    output: str | None = HfArg(default=None, help="JSON file for the figures and what they were made with.")
+    cases: int = HfArg(default=0, help="Show so many pairs where people side with the first system, and the second.")
+    output: str | None = HfArg(default=None, help="Folder for results.json, results.md and results.png.")
+    systems: list[str] = field(init=False, default_factory=list)
 
-    def __post_init__(self) -> None:
-        if (self.origin is None) == (self.baseline is None):
-            came = "neither" if self.origin is None else "both"
-            raise UserError(f"expected one of --origin FOLDER and --baseline NAME, got {came}")
-        if self.baseline is not None and self.baseline not in BASELINES:
-            raise UserError(f"unknown baseline {self.baseline!r}; expected one of {', '.join(BASELINES)}")
-        if self.origin is not None and self.chunks is not None:
-            raise UserError("--chunks is what a baseline learns from; leave it out with --origin")
+    positional: ClassVar[tuple[str, str]] = (
+        "systems",
+        f"Each as kind:where, or name=kind:where; those of one name are seeds of one system. {describe_kinds()}. "
+        "Where may be package:NAME/PATH, inside an installed package.",
+    )
+
+    def check(self) -> list[System]:
+        """The systems, once everything that can be known without opening them is right."""
+        systems = [System.parse(spelling) for spelling in self.systems]
+        if not systems:
+            raise UserError("expected a system, such as tfidf or surrogate:DIR (ctxsim evaluate --help lists them)")
         if self.limit is not None and self.limit < 2:
             raise UserError(f"--limit must be at least 2, got {self.limit}")
-        for task in self.tasks:
-            check_task(task, self.split)
+        if self.cases < 0 or (self.cases and len({system.name for system in systems}) < 2):
+            raise UserError(f"--cases must be 0 or more, and compares two systems; got {self.cases}, {self.systems}")
+        if self.label_free and self.chunks is None:
+            raise UserError("--label-free needs the held-out documents of a folder made by ctxsim chunk: --chunks DIR")
+        if self.save_thresholds:
+            self._check_thresholds(systems)
+        if not self.label_free:
+            for task in expand_tasks(self.tasks):
+                check_task(task, self.split)
+        return systems
 
+    def _check_thresholds(self, systems: Sequence[System]) -> None:
+        if not self.label_free:
+            raise UserError("--save-thresholds keeps what --label-free measures; name that too")
+        for system in systems:
+            if system.kind not in ("surrogate", "origin") or not Path(system.where).is_dir():
+                raise UserError(f"--save-thresholds writes into the folder of a surrogate or an origin, not {system}")
 
-@dataclass(frozen=True)
-class TaskResult:
-    """Agreement with people on one task; correlations run from -1 to 1."""
-
-    task: str
-    split: str
-    pairs: int
-    spearman: Estimate
-    pearson: Estimate
+    def load_tasks(self) -> list[Examples]:
+        if self.label_free:
+            return list(label_free_tasks(str(self.chunks), self.limit or NUM_TRIPLETS))
+        return _load(expand_tasks(self.tasks), self.split, self.data_root, self.limit)
 
 
 def evaluate_similarity(
     system: Similarity,
-    tasks: Sequence[str],
+    tasks: Sequence[str] = STS,
     split: str = "test",
     data_root: str | Path | None = None,
     limit: int | None = None,
 ) -> list[TaskResult]:
     """Correlate a system's scores with those of people.
+
+    A surrogate's folder is a model of sentence-transformers too, so mteb evaluates it:
+    `mteb.evaluate(SentenceTransformer(folder), mteb.get_tasks(tasks=["STSBenchmark"]))`.
 
     Args:
         system (`Similarity`): Anything with `similarity(sentences1, sentences2)` that gives one number a pair.
@@ -76,67 +101,50 @@ def evaluate_similarity(
         data_root (`str` or `Path`, *optional*): Folder of data sets named by their id; None reads them from the Hub.
         limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
     """
-    return [_evaluate(system, pairs) for pairs in _load(tasks, split, data_root, limit)]
+    return list(judge(type(system).__name__, [system], _load(tasks, split, data_root, limit)).tasks)
 
 
 def run(arguments: EvaluateArguments) -> str:
-    """A table for a terminal; the figures in full go to `--output`."""
-    # Before the system is opened, which may take minutes: a folder that is not there should not come to light then.
-    tasks = _load(arguments.tasks, arguments.split, arguments.data_root, arguments.limit)
-    name, system = _open_system(arguments)
-    results = [_evaluate(system, pairs) for pairs in tasks]
-    if arguments.output is not None:
-        write_json(Path(arguments.output), _record(name, arguments, results))
-    return f"{name}\n{_table(results)}"
+    """Tables for a terminal; with `--output` files that hold more."""
+    systems = arguments.check()
+    # Before a system is opened, which may take minutes: a folder that is not there should not come to light then.
+    tasks = arguments.load_tasks()
+    surroundings = Surroundings(arguments, arguments.chunks, arguments.data_root)
+    results, signatures = [], {}
+    for name in dict.fromkeys(system.name for system in systems):
+        group = [system for system in systems if system.name == name]
+        opened = [system.open(surroundings) for system in group]
+        signatures[name] = [getattr(system, "signature", None) for system in opened]
+        results.append(judge(name, opened, tasks))
+        if arguments.save_thresholds:
+            _save_thresholds(group, results[-1])
+    report = Report(tasks, results, arguments.cases)
+    if arguments.output is None:
+        return report.for_the_screen()
+    told = report.write(Path(arguments.output), _about(arguments, systems, signatures))
+    return "\n\n".join([report.for_the_screen(), told])
 
 
-def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit: int | None) -> list[TaskPairs]:
+def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit: int | None) -> list[Examples]:
     loaded = [load_task(task, split, data_root) for task in tasks]
-    return loaded if limit is None else [pairs.some(limit) for pairs in loaded]
+    return loaded if limit is None else [examples.some(limit) for examples in loaded]
 
 
-def _evaluate(system: Similarity, pairs: TaskPairs) -> TaskResult:
-    scores = system.similarity(pairs.sentences1, pairs.sentences2)
-    spearman_estimate, pearson_estimate = (correlate(m, scores, pairs.scores) for m in (spearman, pearson))
-    return TaskResult(pairs.task, pairs.split, len(pairs), spearman_estimate, pearson_estimate)
+def _save_thresholds(seeds: Sequence[System], result: SystemResult) -> None:
+    (adjacent,) = (task for task in result.tasks if task.task == ADJACENT)
+    for system, scores in zip(seeds, adjacent.scores, strict=True):
+        near, far = np.split(scores, 2)
+        Thresholds.from_scores(random=far, adjacent=near).save(system.where)
 
 
-def _open_system(arguments: EvaluateArguments) -> tuple[str, Similarity]:
-    if arguments.origin is not None:
-        system = arguments.open_origin(arguments.origin)
-        return system.signature, system
-    name = str(arguments.baseline)
-    return name, BASELINES[name](arguments.chunks, arguments.data_root)
-
-
-def _record(name: str, arguments: EvaluateArguments, results: Sequence[TaskResult]) -> dict[str, Any]:
+def _about(
+    arguments: EvaluateArguments, systems: Sequence[System], signatures: dict[str, list[str | None]]
+) -> dict[str, Any]:
+    """What the figures were made with."""
     packages = ("datasets", "numpy", "scipy")
     return {
-        "system": name,
         "arguments": {flag: value for flag, value in asdict(arguments).items() if flag != "output"},
-        "results": [_without_nan(asdict(result)) for result in results],
+        "signatures": {name: found for name, found in signatures.items() if any(found)},
         "versions": {"ctxsim_hf": __version__, "python": platform.python_version()}
         | {package: version(package) for package in packages},
     }
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no nan; null stands for it, beside the reason."""
-    if isinstance(value, dict):
-        return {key: _without_nan(part) for key, part in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _table(results: Sequence[TaskResult]) -> str:
-    rows = [("task", "split", "pairs", "Spearman x100 (95 %)", "Pearson x100 (95 %)")]
-    for result in results:
-        figures = (_show(result.spearman), _show(result.pearson))
-        rows.append((result.task, result.split, f"{result.pairs:,}", *figures))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    reasons = {f"{r.task}: no correlation, {r.spearman.undefined}" for r in results if r.spearman.undefined}
-    return "\n".join([*lines, *sorted(reasons)])
-
-
-def _show(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"

@@ -1,0 +1,86 @@
+"""Results of systems on tasks -> what is shown and what is written: tables, results.json, a plot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctxsim_hf.evaluation.cases import Case, find_cases
+from ctxsim_hf.evaluation.examples import Examples
+from ctxsim_hf.evaluation.paper_figures import ALL_ROWS, OWN_ROWS
+from ctxsim_hf.evaluation.plot import write_plot
+from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare, to_json
+from ctxsim_hf.evaluation.tables import (
+    as_markdown,
+    as_text,
+    case_table,
+    difference_table,
+    interval_table,
+    main_table,
+    notes,
+    pearson_table,
+)
+from ctxsim_hf.evaluation.tasks import STS
+from ctxsim_hf.stage import write_json, writing
+
+HEADING = "Spearman's correlation with people; for triplets, accuracy"
+DIFFERENCES = "A star where the 95 % interval of the paired difference leaves out 0"
+
+
+@dataclass(frozen=True)
+class Report:
+    tasks: Sequence[Examples]
+    systems: Sequence[SystemResult]
+    num_cases: int = 0
+
+    def for_the_screen(self) -> str:
+        tables = (main_table(self.systems, OWN_ROWS), pearson_table(self.systems), difference_table(self.systems))
+        parts = [as_text(table) for table in (*tables, self._case_table()) if table]
+        return "\n\n".join([HEADING, *parts, *(["\n".join(found)] if (found := notes(self.systems)) else [])])
+
+    def write(self, folder: Path, about: dict[str, Any]) -> str:
+        """results.json, results.md and results.png; gives a line to say so."""
+        write_json(folder / "results.json", about | self.to_json())
+        with writing(folder / "results.md") as path:
+            path.write_text(self.to_markdown(), "utf-8")
+        no_plot = write_plot(self.systems, folder / "results.png")
+        return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
+
+    def to_json(self) -> dict[str, Any]:
+        """Figures as fractions of 1: a row for each system and task, averages, and differences to the first system."""
+        first, *others = self.systems
+        rows = [
+            {"system": system.name, "task": result.task, "split": result.split, "pairs": result.pairs}
+            | {measure: to_json(figure) for measure, figure in result.figures.items()}
+            | {"seeds": {measure: list(values) for measure, values in result.seeds.items() if len(values) > 1}}
+            for system in self.systems
+            for result in system.tasks
+        ]
+        averages = [
+            {"system": system.name, "measure": measure, "tasks": list(STS)} | to_json(figures[AVERAGE])
+            for system in self.systems
+            for measure in ("spearman", "pearson")
+            if AVERAGE in (figures := system.figures(measure))
+        ]
+        differences = [
+            {"system": first.name, "other": other.name}
+            | {task: to_json(figure) for task, figure in compare(first, other).items()}
+            for other in others
+        ]
+        return {"results": rows, "averages": averages, "differences": differences}
+
+    def to_markdown(self) -> str:
+        parts = [f"{HEADING}.", as_markdown(main_table(self.systems, ALL_ROWS))]
+        if table := difference_table(self.systems):
+            parts += [f"{DIFFERENCES}.", as_markdown(table)]
+        parts += ["All figures.", as_markdown(interval_table(self.systems)), *notes(self.systems)]
+        if table := self._case_table():
+            parts += ["Pairs on which people side with the first system, then with the second.", as_markdown(table)]
+        return "\n\n".join(parts) + "\n"
+
+    def _case_table(self) -> list[list[str]]:
+        if not self.num_cases:
+            return []
+        first, second = self.systems[:2]
+        cases: list[Case] = find_cases(self.tasks, first, second, self.num_cases)
+        return case_table(cases, first.name, second.name)

@@ -1,0 +1,102 @@
+"""Systems and tasks -> figures: scores of all pairs at once, judged task by task, averaged and compared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.evaluation.estimates import Estimate, mean_estimate
+from ctxsim_hf.evaluation.examples import Examples, Similarity
+from ctxsim_hf.evaluation.tasks import STS
+
+AVERAGE = "STS average"
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What one system earns on one task; correlations run from -1 to 1, accuracies from 0 to 1."""
+
+    task: str
+    split: str
+    pairs: int  # or triplets
+    figures: Mapping[str, Estimate]  # the main one first; of several seeds, the mean
+    seeds: Mapping[str, Sequence[float]]  # the figures of each
+    scores: Sequence[np.ndarray]  # of each seed for each pair
+
+    @property
+    def main(self) -> Estimate:
+        return next(iter(self.figures.values()))
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    name: str
+    tasks: Sequence[TaskResult]
+
+    def figures(self, measure: str) -> dict[str, Estimate]:
+        """Of each task that is measured so, and their average if all seven STS sets are among them."""
+        found = {result.task: result.figures[measure] for result in self.tasks if measure in result.figures}
+        return _with_average(found)
+
+    def main_figures(self) -> dict[str, Estimate]:
+        return _with_average({result.task: result.main for result in self.tasks})
+
+    def deviation(self, task: str, measure: str) -> float | None:
+        """Of a figure over seeds; None if there is one seed. That of the average is of the seeds' averages."""
+        tasks = STS if task == AVERAGE else (task,)
+        seeds = np.mean([result.seeds[measure] for result in self.tasks if result.task in tasks], axis=0)
+        return float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
+
+
+def judge(name: str, seeds: Sequence[Similarity], tasks: Sequence[Examples]) -> SystemResult:
+    """Score the pairs of all tasks in one go, so that a sentence of several tasks is encoded once.
+
+    Args:
+        name (`str`): Of the system, in tables.
+        seeds: The system, or several that differ by their seed.
+        tasks: What to score.
+    """
+    by_seed = [_score(name, system, tasks) for system in seeds]
+    return SystemResult(name, [_judge(name, task, scores) for task, *scores in zip(tasks, *by_seed, strict=True)])
+
+
+def compare(system: SystemResult, other: SystemResult) -> dict[str, Estimate]:
+    """By how much a system is ahead of another on each task and on average: a paired bootstrap."""
+    theirs = other.main_figures()
+    return {task: figure - theirs[task] for task, figure in system.main_figures().items()}
+
+
+def to_json(estimate: Estimate) -> dict[str, Any]:
+    """JSON has no nan; null stands for it, beside the reason."""
+    if estimate.undefined:
+        return {"value": None, "low": None, "high": None, "undefined": estimate.undefined}
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _with_average(figures: dict[str, Estimate]) -> dict[str, Estimate]:
+    if not figures.keys() >= set(STS):
+        return figures
+    return figures | {AVERAGE: mean_estimate([figures[task] for task in STS])}
+
+
+def _score(name: str, system: Similarity, tasks: Sequence[Examples]) -> list[np.ndarray]:
+    """The scores of each task's pairs."""
+    pairs = [task.pairs() for task in tasks]
+    first, second = ([sentence for task in pairs for sentence in task[side]] for side in (0, 1))
+    scores = np.asarray(system.similarity(first, second))
+    if scores.shape != (len(first),):
+        raise UserError(f"{name}: expected one score for each of {len(first)} pairs, got an array {scores.shape}")
+    ends = np.cumsum([len(sentences) for sentences, _ in pairs])
+    return np.split(scores, ends[:-1])
+
+
+def _judge(name: str, task: Examples, scores: Sequence[np.ndarray]) -> TaskResult:
+    try:
+        judged = [task.judge(seed) for seed in scores]
+    except UserError as error:
+        raise UserError(f"{name} on {task.task}: {error}") from error
+    figures = {measure: mean_estimate([seed[measure] for seed in judged]) for measure in judged[0]}
+    seeds = {measure: [seed[measure].value for seed in judged] for measure in judged[0]}
+    return TaskResult(task.task, task.split, len(task), figures, seeds, scores)

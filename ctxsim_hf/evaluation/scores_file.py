@@ -1,0 +1,44 @@
+"""Scores that another program gave, in a file of lines `sentence TAB sentence TAB score`, as a system."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxsim_hf.errors import UserError
+
+
+class ScoresFile:
+    """
+    Args:
+        path (`str`): The file, such as `ctxsim similarity --output` writes; more columns are left aside.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.scores: dict[tuple[str, str], float] = {}
+        try:
+            lines = Path(path).read_text("utf-8").removesuffix("\n").split("\n")
+        except OSError as error:
+            raise UserError(f"cannot read {path!r}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path!r} is not UTF-8: {error}") from error
+        for number, line in enumerate(lines, 1):
+            try:
+                first, second, score = line.split("\t")[:3]
+                self.scores[first, second] = float(score)
+            except ValueError as error:
+                raise UserError(
+                    f"{path!r}, line {number}: expected sentence TAB sentence TAB score, got {line[:60]!r}"
+                ) from error
+
+    def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """The score of each pair, in either order."""
+        pairs = list(zip(sentences1, sentences2, strict=True))
+        found = [self.scores.get((one, other), self.scores.get((other, one))) for one, other in pairs]
+        missing = [pair for pair, score in zip(pairs, found, strict=True) if score is None]
+        if missing:
+            raise UserError(
+                f"{self.path!r} has no score for {len(missing)} of {len(pairs)} pairs, such as {missing[0]}"
+            )
+        return np.array(found, dtype=np.float64)

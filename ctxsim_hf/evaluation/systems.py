@@ -1,0 +1,190 @@
+"""`kind:where` -> a system to evaluate: one spelling for ours and for the baselines to hold them against."""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.evaluation.encoders import EncoderSimilarity
+from ctxsim_hf.evaluation.examples import Similarity
+from ctxsim_hf.evaluation.word_counts import count_corpus
+from ctxsim_hf.origin.settings_arguments import SettingsArguments
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a system may need besides its own folder."""
+
+    origin_settings: SettingsArguments
+    chunks: str | None = None
+    data_root: str | Path | None = None
+
+
+class Kind(NamedTuple):
+    where: str  # what comes after the colon; empty for nothing
+    help: str
+    open: Callable[[str, Surroundings], Similarity]
+
+
+class PairScorer(NamedTuple):
+    """A function as a system."""
+
+    similarity: Callable[[Sequence[str], Sequence[str]], np.ndarray]
+
+
+class System(NamedTuple):
+    """A system on the command line. Those of one name are seeds of one system."""
+
+    name: str
+    kind: str
+    where: str
+
+    @classmethod
+    def parse(cls, spelling: str) -> "System":
+        """`kind`, `kind:where`, or with a name for the tables, `name=kind:where`."""
+        name, named, rest = spelling.partition("=")
+        if not named or ":" in name:  # a path may hold one
+            name, rest = spelling, spelling
+        kind, _, where = rest.partition(":")
+        if kind not in KINDS:
+            raise UserError(f"unknown system {spelling!r}; expected one of {', '.join(map(_spelled, KINDS))}")
+        if bool(where) != bool(KINDS[kind].where):
+            raise UserError(f"expected {_spelled(kind)}, got {rest!r}")
+        return cls(name, kind, where)
+
+    def open(self, surroundings: Surroundings) -> Similarity:
+        return KINDS[self.kind].open(_locate(self.where), surroundings)
+
+
+def describe_kinds() -> str:
+    return "; ".join(f"{_spelled(kind)} {KINDS[kind].help}" for kind in KINDS)
+
+
+def _spelled(kind: str) -> str:
+    return f"{kind}:{KINDS[kind].where}" if KINDS[kind].where else kind
+
+
+def _locate(where: str) -> str:
+    """`package:NAME/PATH` is a path inside an installed package, whose code is not run."""
+    prefix, _, inside = where.partition(":")
+    if prefix != "package":
+        return where
+    package, _, path = inside.partition("/")
+    found = importlib.util.find_spec(package)
+    for folder in (found.submodule_search_locations if found else None) or ():
+        if (Path(folder) / path).exists():
+            return str(Path(folder) / path)
+    raise UserError(
+        f"expected {path!r} in an installed package {package!r}, found {'none' if found else 'no package'}"
+    )
+
+
+def _origin(where: str, surroundings: Surroundings) -> Similarity:
+    return surroundings.origin_settings.open_origin(where)
+
+
+def _surrogate(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
+
+    encoder = SentenceEncoder.from_pretrained(where)
+    return EncoderSimilarity(lambda sentences: np.asarray(encoder.encode(sentences)))
+
+
+def _tfidf(where: str, surroundings: Surroundings) -> Similarity:
+    return count_corpus(surroundings.chunks, surroundings.data_root)
+
+
+def _bm25(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.evaluation.bm25 import Bm25
+
+    return Bm25(count_corpus(surroundings.chunks, surroundings.data_root))
+
+
+def _vectors(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.evaluation.word_vectors import WordVectors
+
+    return EncoderSimilarity(WordVectors(where).encode)
+
+
+def _sif(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.evaluation.word_vectors import WordVectors
+
+    return EncoderSimilarity(WordVectors(where, count_corpus(surroundings.chunks, surroundings.data_root)).encode)
+
+
+def _transformer(where: str, pooling: str) -> Similarity:
+    from ctxsim_hf.evaluation.transformer_states import TransformerStates
+
+    states = TransformerStates(where)
+    return EncoderSimilarity(lambda sentences: states.encode(sentences, pooling))
+
+
+def _bertscore(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.evaluation.transformer_states import TransformerStates
+
+    return PairScorer(TransformerStates(where).bertscore)
+
+
+def _sentence_transformer(where: str, surroundings: Surroundings) -> Similarity:
+    model = _open_with_sentence_transformers("SentenceTransformer", where)
+    return EncoderSimilarity(lambda sentences: model.encode(sentences, show_progress_bar=False))
+
+
+def _cross(where: str, surroundings: Surroundings) -> Similarity:
+    model = _open_with_sentence_transformers("CrossEncoder", where)
+    if (labels := model.config.num_labels) != 1:
+        raise UserError(f"expected a cross-encoder with one score a pair, {where!r} gives {labels} numbers")
+    return PairScorer(lambda first, second: model.predict(list(zip(first, second, strict=True))))
+
+
+def _open_with_sentence_transformers(name: str, where: str) -> Any:
+    try:
+        library = importlib.import_module("sentence_transformers")
+    except ImportError as error:
+        raise UserError(f"{where!r} opens with sentence-transformers: pip install sentence-transformers") from error
+    try:
+        return getattr(library, name)(where)
+    except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
+        reason = str(error).splitlines()[0]
+        raise UserError(f"expected a folder or an id on the Hub for {name}, got {where!r}: {reason}") from error
+
+
+def _scores(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.evaluation.scores_file import ScoresFile
+
+    return ScoresFile(where)
+
+
+def _python(where: str, surroundings: Surroundings) -> Similarity:
+    module, _, name = where.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), name)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"expected python:MODULE:NAME, a class or function to call, got {where!r}: {error}") from error
+    if hasattr(made, "encode"):
+        return EncoderSimilarity(made.encode)
+    if hasattr(made, "similarity"):
+        return PairScorer(made.similarity)
+    raise UserError(f"expected an object with encode or similarity from {where!r}, got a {type(made).__name__}")
+
+
+KINDS = {
+    "origin": Kind("DIR", "an origin folder", _origin),
+    "surrogate": Kind("DIR", "a surrogate", _surrogate),
+    "cross": Kind("ID", "a cross-encoder, such as a cross surrogate or BLEURT", _cross),
+    "tfidf": Kind("", "cosine of TF-IDF weights", _tfidf),
+    "bm25": Kind("", "both ways", _bm25),
+    "vectors": Kind("FILE", "mean of word vectors (GloVe, word2vec)", _vectors),
+    "sif": Kind("FILE", "the same by SIF", _sif),
+    "hf": Kind("ID", "mean of a transformer's last layer", lambda where, _: _transformer(where, "mean")),
+    "hf-cls": Kind("ID", "its first token (BERT, DPR)", lambda where, _: _transformer(where, "cls")),
+    "st": Kind("ID", "sentence-transformers", _sentence_transformer),
+    "bertscore": Kind("ID", "BERTScore with a transformer", _bertscore),
+    "scores": Kind("FILE", "scores made elsewhere: sentence TAB sentence TAB score", _scores),
+    "python": Kind("MODULE:NAME", "what NAME() gives, with encode or similarity", _python),
+}

@@ -1,0 +1,122 @@
+"""Results -> tables, for a terminal and in Markdown."""
+
+from collections.abc import Sequence
+
+from ctxsim_hf.evaluation.cases import Case
+from ctxsim_hf.evaluation.estimates import Estimate
+from ctxsim_hf.evaluation.paper_figures import paper_figure
+from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare
+from ctxsim_hf.evaluation.tasks import STS
+
+Table = list[list[str]]  # rows of cells, the heading first
+
+
+def main_table(systems: Sequence[SystemResult], paper_rows: Sequence[str]) -> Table:
+    """A row a system, a column a task: the main figure of each."""
+    figures = [system.main_figures() for system in systems]
+    rows = [["x 100, +- half the 95 % interval", *figures[0]]]
+    for system, found in zip(systems, figures, strict=True):
+        measures = {result.task: next(iter(result.figures)) for result in system.tasks} | {AVERAGE: "spearman"}
+        deviations = {task: system.deviation(task, measures[task]) for task in found}
+        rows.append([system.name, *(_cell(found[task], deviations[task]) for task in found)])
+    return rows + _paper_part(systems[0], list(figures[0]), paper_rows)
+
+
+def pearson_table(systems: Sequence[SystemResult]) -> Table:
+    """Pearson's correlation beside Spearman's; empty without graded pairs."""
+    figures = [system.figures("pearson") for system in systems]
+    if not figures[0]:
+        return []
+    rows = [["Pearson", *figures[0]]]
+    for system, found in zip(systems, figures, strict=True):
+        rows.append([system.name, *(_cell(found[task], system.deviation(task, "pearson")) for task in found)])
+    return rows
+
+
+def difference_table(systems: Sequence[SystemResult]) -> Table:
+    """By how much the first system is ahead of each other one; empty for one system."""
+    first, *others = systems
+    if not others:
+        return []
+    rows = [[f"{first.name} ahead of", *first.main_figures()]]
+    return rows + [[other.name, *map(_difference, compare(first, other).values())] for other in others]
+
+
+def interval_table(systems: Sequence[SystemResult]) -> Table:
+    """Everything, a row for each figure."""
+    rows = [["system", "task", "split", "examples", "measure", "x 100", "95 %"]]
+    for system in systems:
+        for result in system.tasks:
+            about = [system.name, result.task, result.split, f"{result.pairs:,}"]
+            rows += [[*about, measure, _value(e), _interval(e)] for measure, e in result.figures.items()]
+        for measure in ("spearman", "pearson"):
+            if average := system.figures(measure).get(AVERAGE):
+                rows.append([system.name, AVERAGE, "", "", measure, _value(average), _interval(average)])
+    return rows
+
+
+def case_table(cases: Sequence[Case], first: str, second: str) -> Table:
+    """Pairs on which two systems disagree; in brackets the share of the task's pairs below, in percent."""
+    rows = [["task", "people", first, second, "sentence 1", "sentence 2"]]
+    for case in cases:
+        figures = (case.gold, case.first, case.second)
+        shown = [f"{value:.2f} ({100 * rank:.0f})" for value, rank in figures]
+        rows.append([case.task, *shown, case.sentence1, case.sentence2])
+    return rows
+
+
+def notes(systems: Sequence[SystemResult]) -> list[str]:
+    """What has no figure, and why."""
+    return [
+        f"{system.name} on {result.task}: no figure, {result.main.undefined}"
+        for system in systems
+        for result in system.tasks
+        if result.main.undefined
+    ]
+
+
+def as_text(table: Table) -> str:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in table]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def as_markdown(table: Table) -> str:
+    heading, *rows = table
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+def _paper_part(system: SystemResult, tasks: Sequence[str], paper_rows: Sequence[str]) -> Table:
+    """The paper's figures for the same columns, where it has any; it reports test splits."""
+    measures = {result.task: next(iter(result.figures)) for result in system.tasks if result.split == "test"}
+    rows = []
+    for name in paper_rows:
+        known = {task: paper_figure(name, task, measure) for task, measure in measures.items()}
+        if AVERAGE in tasks and set(STS) <= measures.keys():
+            known[AVERAGE] = sum(known[task] or 0 for task in STS) / len(STS)
+        cells = [f"{100 * value:.1f}" if (value := known.get(task)) is not None else "" for task in tasks]
+        rows += [[f"paper: {name}", *cells]] if any(cells) else []
+    return rows
+
+
+def _cell(estimate: Estimate, deviation: float | None) -> str:
+    if estimate.undefined:
+        return "undefined"
+    seeds = "" if deviation is None else f" sd {100 * deviation:.1f}"
+    return f"{_value(estimate)} +-{50 * (estimate.high - estimate.low):.1f}{seeds}"
+
+
+def _difference(estimate: Estimate) -> str:
+    """A star where the interval leaves out 0."""
+    if estimate.undefined:
+        return "undefined"
+    return f"{100 * estimate.value:+.1f}{'*' if estimate.low > 0 or estimate.high < 0 else ''}"
+
+
+def _value(estimate: Estimate) -> str:
+    return "undefined" if estimate.undefined else f"{100 * estimate.value:.1f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    return estimate.undefined or f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}"

@@ -1,0 +1,96 @@
+"""Any transformer of the Hub as a baseline: the states of a sentence's tokens, pooled or matched token by token."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+from transformers import AutoModel, AutoTokenizer
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.models.modeling_surrogate import mean_pooling
+
+SENTENCES_PER_BATCH = 64
+MAX_TOKENS = 512
+# Where the search of BERTScore's authors for the best layer mostly ended: 9 of 12 for BERT base, 18 of 24 for large.
+BERTSCORE_DEPTH = 0.75
+
+
+class TransformerStates:
+    """
+    Args:
+        model_id (`str`): Folder of a model with its tokenizer, or its id on the Hub.
+    """
+
+    def __init__(self, model_id: str) -> None:
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(model_id)
+            self.model, report = AutoModel.from_pretrained(model_id, output_loading_info=True)
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"expected a transformer and its tokenizer in {model_id!r}: {reason}") from error
+        # A model class that is not the checkpoint's leaves weights as chance made them: no figure would say so.
+        if missing := [key for key in report["missing_keys"] if "pooler" not in key]:
+            raise UserError(f"{model_id!r} lacks {len(missing)} weights of {type(self.model).__name__}")
+        if self.tokenizer.pad_token is None:  # as of GPT-2: padding is masked, so any token will do
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+        self.model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+
+    def encode(self, sentences: Sequence[str], pooling: str) -> np.ndarray:
+        """(sentences, hidden): the mean of the last layer over a sentence's tokens, or (`cls`) its first token."""
+        vectors: list[np.ndarray] = [np.zeros(0)] * len(sentences)
+        for rows, states, batch in self._batches(sentences, layer=-1):
+            pooled = states[:, 0] if pooling == "cls" else mean_pooling(states, batch["attention_mask"])
+            for row, vector in zip(rows, pooled.float().cpu().numpy(), strict=True):
+                vectors[row] = vector
+        return np.stack(vectors)
+
+    def bertscore(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """F1 of greedy matching: each token's highest cosine with a token of the other sentence, averaged either way;
+        marks such as [CLS] do not count. Without idf weights and without rescaling, which is the same for all."""
+        sentences = list(dict.fromkeys([*sentences1, *sentences2]))
+        places = {sentence: place for place, sentence in enumerate(sentences)}
+        tokens = self._token_vectors(sentences)
+        return np.array(
+            [_greedy_f1(tokens[places[a]], tokens[places[b]]) for a, b in zip(sentences1, sentences2, strict=True)]
+        )
+
+    def _token_vectors(self, sentences: Sequence[str]) -> list[np.ndarray]:
+        """Of length 1, marks left out; half precision, as there may be a million of them."""
+        layer = round(BERTSCORE_DEPTH * self.model.config.num_hidden_layers)
+        vectors: list[np.ndarray] = [np.zeros(0)] * len(sentences)
+        marks = torch.tensor(self.tokenizer.all_special_ids, device=self.model.device)
+        for rows, states, batch in self._batches(sentences, layer):
+            states = torch.nn.functional.normalize(states, dim=-1)
+            real = batch["attention_mask"].bool() & ~torch.isin(batch["input_ids"], marks)
+            for row, state, keep in zip(rows, states, real, strict=True):
+                vectors[row] = state[keep].half().cpu().numpy()
+        return vectors
+
+    @torch.inference_mode()
+    def _batches(self, sentences: Sequence[str], layer: int) -> Iterator[tuple[list[int], torch.Tensor, Any]]:
+        """(rows, states of a layer, what the model read) for sentences of like length, the longest first."""
+        order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
+        # RoBERTa's positions start after its pad id, so two of them are for no token.
+        positions = getattr(self.model.config, "max_position_embeddings", MAX_TOKENS) - 2
+        longest = min(self.tokenizer.model_max_length, MAX_TOKENS, positions)
+        for start in tqdm(range(0, len(order), SENTENCES_PER_BATCH), "encode", disable=None):
+            rows = order[start : start + SENTENCES_PER_BATCH]
+            batch = self.tokenizer(
+                [sentences[row] for row in rows],
+                padding=True,
+                truncation=True,
+                max_length=longest,
+                return_tensors="pt",
+            ).to(self.model.device)
+            # Not last_hidden_state: some models, DPR among them, give none.
+            yield rows, self.model(**batch, output_hidden_states=True).hidden_states[layer], batch
+
+
+def _greedy_f1(first: np.ndarray, second: np.ndarray) -> float:
+    if not len(first) or not len(second):
+        return 0.0
+    cosines = first.astype(np.float32) @ second.astype(np.float32).T
+    precision, recall = cosines.max(axis=1).mean(), cosines.max(axis=0).mean()
+    return float(2 * precision * recall / (precision + recall))

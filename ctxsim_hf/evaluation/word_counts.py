@@ -1,0 +1,103 @@
+"""Text -> in how many of its sentences each word stands, counted once and then kept in the Hugging Face cache."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import filelock
+import xxhash
+from huggingface_hub.constants import HF_HOME
+from tqdm import tqdm
+
+from ctxsim_hf.corpus.chunking import ChunkArguments
+from ctxsim_hf.corpus.chunks import read_chunks
+from ctxsim_hf.corpus.lexical import TfidfCosine, count_words
+from ctxsim_hf.corpus.parallel import ordered_map
+from ctxsim_hf.corpus.reading import Columns, Corpus, Flaw
+from ctxsim_hf.corpus.sentences import split_document
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import describe_stage
+
+FORMAT = 1  # raise it whenever the same text would be counted differently
+TASK_CHARS = 2_000_000  # of text that a worker counts at once
+
+Counts = tuple[Counter[str], int]  # words, and the number of sentences
+
+
+def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosine:
+    """The counts of a folder of chunks, held-out documents left aside, else of all documents in `<data_root>/corpora`.
+
+    Args:
+        chunks (`str`, *optional*): Folder made by `ctxsim chunk`. None takes the documents.
+        data_root (`str` or `Path`, *optional*): Folder of data sets.
+    """
+    if chunks is not None:
+        return _cached(describe_stage(chunks, "chunk"), lambda: _count_chunks(chunks))
+    folders = sorted(Path(data_root, "corpora").glob("*/")) if data_root is not None else []
+    if not folders:
+        raise UserError(
+            "a system that weighs words by how common they are needs text to count them in: name a folder made by "
+            f"ctxsim chunk with --chunks, or a --data-root with documents in its folder corpora (it is {data_root!r})"
+        )
+    corpora = [Corpus(str(folder), Columns(), ChunkArguments.max_document_chars) for folder in folders]
+    return _cached([corpus.fingerprint() for corpus in corpora], lambda: _count_documents(corpora))
+
+
+def _cached(made_from: Any, count: Callable[[], TfidfCosine]) -> TfidfCosine:
+    digest = xxhash.xxh3_128_hexdigest(json.dumps([FORMAT, made_from], sort_keys=True).encode())
+    folder = Path(HF_HOME) / "ctxsim" / "words" / digest
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(str(folder) + ".lock"):
+        if not (folder / "tfidf.json").exists():  # written last
+            count().save(folder)
+    return TfidfCosine.load(folder)
+
+
+def _count_chunks(folder: str) -> TfidfCosine:
+    chunks = read_chunks(folder, "train")  # held-out documents are for evaluation alone
+    batches = (batch["sentences"] for batch in chunks.iter(2000))
+    return _count(_count_sentences, tqdm(batches, "count words", -(-len(chunks) // 2000), disable=None), len(chunks))
+
+
+def _count_documents(corpora: Sequence[Corpus]) -> TfidfCosine:
+    """Every sentence that `ctxsim chunk` would find, those without a context too."""
+    total = sum(corpus.total_bytes for corpus in corpora)
+    texts = _texts(tqdm(corpora, "count words", unit="corpus", disable=None))
+    return _count(_split_and_count, texts, total // 1000)
+
+
+def _count(count: Callable[[list[Any]], Counts], tasks: Iterable[list[Any]], size: int) -> TfidfCosine:
+    counts: Counter[str] = Counter()
+    num_sentences = 0
+    workers = len(os.sched_getaffinity(0)) if size > 10_000 else 1  # which take seconds to start
+    for more, number in ordered_map(count, tasks, workers):
+        counts.update(more)
+        num_sentences += number
+    return TfidfCosine.from_counts(counts, num_sentences)
+
+
+def _texts(corpora: Iterable[Corpus]) -> Iterator[list[str]]:
+    texts, chars = [], 0
+    for corpus in corpora:
+        for document in corpus:
+            if isinstance(document, Flaw):
+                raise UserError(f"{document.place}: {document.message}. Mend it, or name a folder of --chunks instead")
+            texts.append(document.text)
+            chars += len(document.text)
+            if chars >= TASK_CHARS:
+                yield texts
+                texts, chars = [], 0
+    yield texts
+
+
+def _split_and_count(texts: list[str]) -> Counts:
+    language, longest = ChunkArguments.language, ChunkArguments.max_sentence_chars
+    runs = (run for text in texts for run in split_document(text, language, longest).runs)
+    return count_words(sentence for run in runs for sentence in run)
+
+
+def _count_sentences(chunks: list[list[str]]) -> Counts:
+    return count_words(sentence for sentences in chunks for sentence in sentences)
