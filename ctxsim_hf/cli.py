@@ -33,7 +33,7 @@ VERBS = {
     ),
     "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
     "similarity": Verb(
-        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
+        "ctxsim_hf.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
     ),
     "harvest": Verb(
         "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."

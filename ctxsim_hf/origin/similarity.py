@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from ctxsim_hf import __version__
 from ctxsim_hf.corpus.lexical import TfidfCosine
+from ctxsim_hf.corpus.sentence_checks import check_pairs
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import comparable, context_spread, cosine
 from ctxsim_hf.origin.context_index import ContextIndex
@@ -182,7 +183,7 @@ class OriginSimilarity:
 
     def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[PairScores]:
         """Everything known of each pair."""
-        check_sentences(sentences1, sentences2)
+        check_pairs(sentences1, sentences2)
         pairs = list(zip(sentences1, sentences2, strict=True))
         lexical = [float("nan")] * len(pairs)
         if self.settings.lexical_weight:
@@ -247,17 +248,3 @@ def origin_folder(origin: str | Path) -> Path:
             f"expected a folder made by `ctxsim index` or the id of one on the Hub, but {str(origin)!r} is no folder "
             f"here and could not be fetched ({type(error).__name__})"
         ) from error
-
-
-def check_sentences(sentences1: Sequence[str], sentences2: Sequence[str]) -> None:
-    if isinstance(sentences1, str) or isinstance(sentences2, str):
-        raise UserError("similarity takes two lists of sentences; got a string. Put it in a list")
-    if len(sentences1) != len(sentences2):
-        raise UserError(f"expected as many sentences on both sides, got {len(sentences1)} and {len(sentences2)}")
-    for side, sentences in enumerate((sentences1, sentences2), 1):
-        for place, sentence in enumerate(sentences):
-            if not isinstance(sentence, str):
-                kind = type(sentence).__name__
-                raise UserError(f"expected strings, but sentence {place} of list {side} is {sentence!r} ({kind})")
-            if not sentence.isascii() and any("\ud800" <= character <= "\udfff" for character in sentence):
-                raise UserError(f"sentence {place} of list {side} holds half a character: {ascii(sentence)[:80]}")

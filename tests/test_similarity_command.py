@@ -1,0 +1,37 @@
+"""`ctxsim similarity` by a surrogate; by an origin see origin/test_similarity.py."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny_surrogate import mixed_sentences, save_tiny
+
+from ctxsim_hf import SentenceEncoder
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def surrogate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("surrogate"))
+
+
+def test_two_sentences_and_a_file_of_pairs(ctxsim: Run, surrogate: Path, tmp_path: Path) -> None:
+    first, second = mixed_sentences(8)[:4], mixed_sentences(8)[4:]
+    scores = SentenceEncoder.from_pretrained(surrogate).similarity(first, second)
+    flags = ("similarity", "--surrogate", surrogate)
+    assert ctxsim(*flags, first[0], second[0])[:2] == (0, f"{scores[0]:.4f}\n")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True)))
+    code, out, err = ctxsim(*flags, "--pairs", pairs, "--output", tmp_path / "scored.tsv")
+    assert (code, out) == (0, f"4 pairs with score in {tmp_path / 'scored.tsv'}\n"), err
+    rows = [line.split("\t") for line in (tmp_path / "scored.tsv").read_text().splitlines()]
+    assert [row[:2] for row in rows] == [list(pair) for pair in zip(first, second, strict=True)]
+    assert [float(row[2]) for row in rows] == pytest.approx(scores.tolist(), abs=2e-6)
+
+
+def test_what_only_an_origin_has(ctxsim: Run, surrogate: Path) -> None:
+    code, _, err = ctxsim("similarity", "--surrogate", surrogate, "--explain", "--num-contexts", 5, "a", "b")
+    assert code == 2 and "a surrogate has no contexts: leave out --explain, --num-contexts, or --surrogate" in err
+    code, _, err = ctxsim("similarity", "--surrogate", surrogate / "1_Pooling", "a", "b")
+    assert code == 2 and "expected a surrogate and its tokenizer in" in err and err.count("\n") == 1
