@@ -60,7 +60,7 @@ def preset_sizes(name: str, part: str) -> dict[str, Any]:
 
 
 def fill_from_preset(arguments: Any, part: str) -> None:
-    """Set those of a dataclass's fields that are None to the sizes of its `preset`."""
+    """Set those of a dataclass's fields that are None to the sizes of its `preset`; not every part has all of them."""
     for name, value in preset_sizes(arguments.preset, part).items():
-        if getattr(arguments, name) is None:
+        if getattr(arguments, name, value) is None:
             setattr(arguments, name, value)

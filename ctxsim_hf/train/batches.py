@@ -20,7 +20,7 @@ def chunk_batches(
     order = rng.permutation(len(chunks.chunk_starts) - 1)
     lengths = np.minimum(chunks.lengths, max_sentence_tokens) + 1  # the end mark
     sizes = np.add.reduceat(lengths, chunks.chunk_starts[:-1])[order]
-    return [order[start:end] for start, end in _runs(sizes, tokens_per_batch, "chunk")]
+    return [order[start:end] for start, end in budget_runs(sizes, tokens_per_batch, "chunk")]
 
 
 def length_batches(
@@ -40,7 +40,7 @@ def length_batches(
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _runs(sizes: np.ndarray, budget: int, unit: str) -> list[tuple[int, int]]:
+def budget_runs(sizes: np.ndarray, budget: int, unit: str) -> list[tuple[int, int]]:
     """Cut consecutive sizes into runs whose sum is at most the budget."""
     _refuse_small_budget(int(sizes.max()), budget, unit)
     ends = np.cumsum(sizes)

@@ -1,0 +1,111 @@
+"""The weights that a surrogate starts from: none, any RoBERTa's, or the token vectors of a light generator."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConfig, TokenizersBackend
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.models.configuration_ctxsim import LightContextGeneratorConfig
+from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
+from ctxsim_hf.models.sentence_transformers_files import max_tokens
+from ctxsim_hf.train.context_data import check_vocabulary
+
+if TYPE_CHECKING:
+    from ctxsim_hf.train.surrogate import SurrogateArguments
+
+
+def starting_model(
+    kind: type[PreTrainedModel], arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int
+) -> Any:
+    """A model of this kind for inputs of up to `longest` tokens."""
+    if arguments.init:
+        model = _from_checkpoint(kind, arguments, tokenizer, longest)
+    else:
+        model = kind(_new_config(arguments, tokenizer, longest))
+        if arguments.token_embeddings:
+            _set_token_embeddings(model, arguments.token_embeddings, tokenizer)
+    if arguments.gradient_checkpointing:
+        model.gradient_checkpointing_enable()
+    return model
+
+
+def _new_config(arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int) -> RobertaConfig:
+    return RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=arguments.hidden_size,
+        num_hidden_layers=arguments.layers,
+        num_attention_heads=arguments.heads,
+        intermediate_size=arguments.ffn_size,
+        hidden_dropout_prob=arguments.dropout or 0.0,
+        attention_probs_dropout_prob=arguments.dropout or 0.0,
+        max_position_embeddings=longest + tokenizer.pad_token_id + 1,  # RoBERTa counts positions from after the pad id
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        bos_token_id=tokenizer.bos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+
+
+def _from_checkpoint(
+    kind: type[PreTrainedModel], arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int
+) -> PreTrainedModel:
+    name = str(arguments.init)
+    config = _read_config(name, "--init")
+    if config.model_type != RobertaConfig.model_type:
+        raise UserError(f"--init must be a RoBERTa checkpoint, {name!r} is a {config.model_type}")
+    _check_same_vocabulary(name, config.vocab_size, tokenizer)
+    if max_tokens(config) < longest:
+        raise UserError(
+            f"the checkpoint {name!r} reads {max_tokens(config)} tokens at most, {longest} are asked for; "
+            "lower --max-sentence-tokens"
+        )
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    changed = {} if arguments.dropout is None else dict.fromkeys(rates, arguments.dropout)
+    return kind.from_pretrained(name, dtype=torch.float32, **changed)
+
+
+@torch.no_grad()
+def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
+    """A light generator's input vectors, as strong as RoBERTa starts its own. A narrower surrogate gets their
+    projection on as many principal axes, which keeps the products between vectors best; a wider one is refused, for
+    there is nothing to fill the rest with."""
+    config = _read_config(folder, "--token-embeddings")
+    if config.model_type != LightContextGeneratorConfig.model_type:
+        raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
+    _check_same_vocabulary(folder, config.vocab_size, tokenizer)
+    vectors = LightContextGeneratorModel.from_pretrained(folder).input_embeddings.weight.double()
+    own = model.roberta.embeddings.word_embeddings.weight
+    if own.shape[1] > vectors.shape[1]:
+        raise UserError(
+            f"the token vectors of {folder!r} have {vectors.shape[1]} numbers, the surrogate needs {own.shape[1]}; "
+            "train a wider generator, or lower --hidden-size"
+        )
+    if own.shape[1] < vectors.shape[1]:
+        _, axes = torch.linalg.eigh(vectors.T @ vectors)  # ascending
+        axes = axes.flip(1)[:, : own.shape[1]]
+        axes *= axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # an axis has no direction of its own
+        vectors = vectors @ axes
+    own.copy_(vectors * (model.config.initializer_range / vectors.std()))
+    own[tokenizer.pad_token_id] = 0
+
+
+def _read_config(name: str, flag: str) -> Any:
+    try:
+        return AutoConfig.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{flag} {name!r} is no folder of a model, nor a model on the Hub: {reason}") from error
+
+
+def _check_same_vocabulary(name: str, vocab_size: int, tokenizer: TokenizersBackend) -> None:
+    check_vocabulary(vocab_size, tokenizer, f"the checkpoint {name!r}")
+    if (Path(name) / "tokenizer.json").exists():
+        theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
+        if different := sum(theirs.get(token) != number for token, number in ours.items()):
+            raise UserError(
+                f"the vocabularies differ: {different} of {len(ours)} tokens are other ones in {name!r}; "
+                "use the tokenizer the model was made with"
+            )
