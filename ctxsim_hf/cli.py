@@ -31,6 +31,9 @@ VERBS = {
     "train generator": Verb(
         "ctxsim_hf.train.generator", "GeneratorArguments", "Chunks to a model of sentences given contexts, and back."
     ),
+    "train surrogate": Verb(
+        "ctxsim_hf.train.surrogate", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
+    ),
     "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
     "similarity": Verb(
         "ctxsim_hf.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
