@@ -42,6 +42,9 @@ VERBS = {
         "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."
     ),
     "encode": Verb("ctxsim_hf.surrogate.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
+    "search": Verb(
+        "ctxsim_hf.surrogate.search_command", "SearchArguments", "Indexed sentences that are most like a query."
+    ),
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
     ),

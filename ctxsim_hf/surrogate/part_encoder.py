@@ -3,15 +3,36 @@ those of like length share a batch, so that little of it is padding."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from transformers import TokenizersBackend
 
 from ctxsim_hf.corpus.tokenized import TokenizedSentences, tokenize_sentences
-from ctxsim_hf.surrogate.torch_surrogate import VectorModel
 
 MARKS = 2  # `<s>` and `</s>`
+
+
+class VectorModel(Protocol):
+    """What an encoder asks of a model, whatever runs it."""
+
+    vector_size: int
+    tokens_per_batch: int  # that suit it, padding included
+
+    def __call__(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Twice (sentences, tokens) int64 -> (sentences, vector_size) float32."""
+        ...
+
+
+class SentenceTokenizer(Protocol):
+    """What an encoder asks of a tokenizer: transformers' fast ones, or [`PlainTokenizer`]."""
+
+    bos_token_id: int
+    eos_token_id: int
+    pad_token_id: int
+
+    def __call__(self, sentences: list[str], **options: Any) -> Any:
+        """With `add_special_tokens=False`, the ids of each sentence under `input_ids`."""
+        ...
 
 
 class EncodeSettings(NamedTuple):
@@ -27,7 +48,7 @@ class EncodedPart(NamedTuple):
 @dataclass(frozen=True)
 class PartEncoder:
     model: VectorModel
-    tokenizer: TokenizersBackend
+    tokenizer: SentenceTokenizer
     max_tokens: int  # of a sentence, marks included
 
     def __call__(

@@ -1,25 +1,33 @@
 """Sentences -> vectors, and how alike sentences are by them."""
 
 import logging
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from tqdm import tqdm
-from transformers import TokenizersBackend
-from transformers.utils.logging import disable_progress_bar
 
 from ctxsim_hf.corpus.parallel import ordered_map
+from ctxsim_hf.corpus.sentence_checks import check_pairs, check_sentence, check_two_lists
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import writing
-from ctxsim_hf.surrogate.part_encoder import EncodedPart, EncodeSettings, PartEncoder
-from ctxsim_hf.surrogate.surrogate_folder import SurrogateFolder
-from ctxsim_hf.surrogate.torch_surrogate import TorchSurrogate, VectorModel
-from ctxsim_hf.surrogate.vector_file import write_vectors
+from ctxsim_hf.surrogate.find_surrogate import ONNX_SETTINGS, find_surrogate, fingerprint
+from ctxsim_hf.surrogate.onnx_surrogate import default_threads, open_onnx
+from ctxsim_hf.surrogate.part_encoder import (
+    EncodedPart,
+    EncodeSettings,
+    PartEncoder,
+    SentenceTokenizer,
+    VectorModel,
+)
+from ctxsim_hf.surrogate.vector_file import VectorFile
+
+if TYPE_CHECKING:
+    import torch
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +38,7 @@ class Source(NamedTuple):
     """What it takes to open an encoder once more, in another process."""
 
     folder: str
-    device: str
+    device: str | None
 
 
 class SentenceEncoder:
@@ -44,22 +52,40 @@ class SentenceEncoder:
     """
 
     def __init__(
-        self, model: VectorModel, tokenizer: TokenizersBackend, max_tokens: int, source: Source | None = None
+        self, model: VectorModel, tokenizer: SentenceTokenizer, max_tokens: int, source: Source | None = None
     ) -> None:
         self.model, self.tokenizer, self.max_tokens, self._source = model, tokenizer, max_tokens, source
         self.encode_part = PartEncoder(model, tokenizer, max_tokens)
 
     @classmethod
-    def from_pretrained(cls, surrogate: str | Path, device: str | None = None) -> "SentenceEncoder":
+    def from_pretrained(
+        cls, surrogate: str | Path, device: str | None = None, num_threads: int | None = None
+    ) -> "SentenceEncoder":
         r"""
         Args:
-            surrogate (`str` or `Path`): Folder of a surrogate, or its id on the Hub.
+            surrogate (`str` or `Path`): Folder of a surrogate, or its id on the Hub; one made by `ctxsim export` too,
+                which runs without torch and whose vectors always have length 1.
             device (`str`, *optional*): Where torch runs it. None takes a GPU if there is one.
+            num_threads (`int`, *optional*): On a CPU. None takes as many as suit.
         """
-        folder = SurrogateFolder.open(surrogate)
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        model = TorchSurrogate(folder.load_model().to(device))
-        return cls(model, folder.tokenizer, folder.max_tokens, Source(str(folder.path), device))
+        path = find_surrogate(surrogate)
+        if (path / ONNX_SETTINGS).exists():
+            if device not in (None, "cpu"):
+                raise UserError(f"a surrogate in ONNX runs on the CPU, got the device {device!r}")
+            return cls(*open_onnx(path, num_threads), Source(str(path), device))
+        from ctxsim_hf.surrogate.torch_surrogate import open_torch  # seconds, and not needed for the other kind
+
+        return cls(*open_torch(path, device, num_threads), Source(str(path), device))
+
+    @property
+    def where(self) -> str | None:
+        """The folder it was opened from; None for a model in memory."""
+        return None if self._source is None else str(Path(self._source.folder).resolve())
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """One digest of all that shapes a vector; None for a model in memory."""
+        return None if self._source is None else fingerprint(Path(self._source.folder))
 
     def encode(
         self,
@@ -70,19 +96,20 @@ class SentenceEncoder:
         output: str | Path | None = None,
         tokens_per_batch: int | None = None,
         num_processes: int = 1,
-    ) -> np.ndarray | torch.Tensor:
+    ) -> "np.ndarray | torch.Tensor":
         r"""
         The vectors of sentences, in their order: (sentences, vector size), float32.
 
         Sentences are read and encoded in parts of 50,000. With `output` only the parts under way are in memory, so
-        neither the sentences nor the vectors need to fit; without it, all vectors are. A part's duplicates are encoded
-        once.
+        neither the sentences nor the vectors need to fit, and the same call goes on after an interruption; without it,
+        all vectors are. A part's duplicates are encoded once.
 
         Args:
             sentences: Anything that gives strings one by one.
             normalize_embeddings (`bool`): Vectors of length 1, whose dot product is the similarity.
             convert_to_tensor (`bool`): A torch tensor, on the CPU, instead of a numpy array.
             output (`str` or `Path`, *optional*): Write a `.npy` file and return it memory-mapped. None writes none.
+                What was interrupted stays beside it, in `<output>.partial`.
             tokens_per_batch (`int`, *optional*): Tokens of one batch, padding included; a longer sentence is a batch
                 of its own. None takes what suits the device.
             num_processes (`int`): Encode on so many processes, which share the cores; each takes seconds to start. As
@@ -97,56 +124,66 @@ class SentenceEncoder:
                 raise UserError(f"{name} must be at least 1, got {value}")
         settings = EncodeSettings(tokens_per_batch or self.model.tokens_per_batch, normalize_embeddings)
         if output is not None:
-            with writing(Path(output)) as path:
-                write_vectors(path, self._encode_parts(sentences, settings, num_processes), self.model.vector_size)
+            self._encode_to_file(Path(output), sentences, settings, num_processes)
             return np.load(output, mmap_mode="r", allow_pickle=False)
         sentences = sentences if isinstance(sentences, Sized) else list(sentences)
         vectors, row = np.empty((len(sentences), self.model.vector_size), np.float32), 0
-        for part in self._encode_parts(sentences, settings, num_processes):
+        for _, part in self.encode_parts(sentences, settings, num_processes):
             vectors[row : row + len(part)] = part
             row += len(part)
-        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+        if not convert_to_tensor:
+            return vectors
+        import torch
+
+        return torch.from_numpy(vectors)
+
+    def _encode_to_file(
+        self, output: Path, sentences: Iterable[str], settings: EncodeSettings, num_processes: int
+    ) -> None:
+        # Of a model in memory nobody knows whether it is still the same.
+        recipe = {"surrogate": self.fingerprint or os.urandom(16).hex(), **settings._asdict()}
+        file = VectorFile(output, self.model.vector_size, recipe)
+        file.done.recall(sentences)
+        file.write(self.encode_parts(sentences, settings, num_processes, file.done.rows))
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """The cosine of each pair, (pairs,)."""
-        if len(sentences1) != len(sentences2):
-            raise UserError(f"expected as many sentences on both sides, got {len(sentences1)} and {len(sentences2)}")
+        check_pairs(sentences1, sentences2)
         first, second = self._encode_both(sentences1, sentences2)
         return np.einsum("ij,ij->i", first, second, dtype=np.float64)
 
     def similarity_matrix(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """The cosine of each of the first with each of the second, (sentences1, sentences2)."""
+        check_two_lists(sentences1, sentences2)
         first, second = self._encode_both(sentences1, sentences2)
         return first @ second.T
 
     def _encode_both(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> list[np.ndarray]:
         """Vectors of length 1."""
-        for side, sentences in enumerate((sentences1, sentences2), 1):
-            if isinstance(sentences, str):
-                raise UserError("similarity takes two lists of sentences; got a string. Put it in a list")
-            for place, sentence in enumerate(sentences):
-                _check_sentence(sentence, f"sentence {place} of list {side}")
         vectors = self.encode([*sentences1, *sentences2], normalize_embeddings=True)
         return np.split(np.asarray(vectors), [len(sentences1)])
 
-    def _encode_parts(
-        self, sentences: Iterable[str], settings: EncodeSettings, num_processes: int
-    ) -> Iterator[np.ndarray]:
+    def encode_parts(
+        self, sentences: Iterable[str], settings: EncodeSettings, num_processes: int = 1, first: int = 0
+    ) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Sentences and their vectors, part by part, from the sentence `first` on."""
         number = len(sentences) if isinstance(sentences, Sized) else None
         size = SENTENCES_PER_PART
         if number and num_processes > 1:
             size = min(size, -(-number // (4 * num_processes)))  # some for every process
-        row, cut, first_cut = 0, 0, 0
-        with tqdm(total=number, desc="encode", unit="sentence", disable=None, delay=1) as bar:
-            for part in self._map(_checked_parts(sentences, size), settings, num_processes, bar.update):
+        row, cut, first_cut = first, 0, 0
+        under_way: deque[list[str]] = deque()
+        parts = _checked_parts(sentences, size, first, under_way)
+        with tqdm(total=number, initial=first, desc="encode", unit="sentence", disable=None, delay=1) as bar:
+            for part in self._map(parts, settings, num_processes, bar.update):
                 if not cut and len(part.too_long):
                     first_cut = row + int(part.too_long[0])
                 cut += len(part.too_long)
                 row += len(part.vectors)
-                yield part.vectors
+                yield under_way.popleft(), part.vectors
         if cut:
             logger.warning(
-                f"{cut} of {row} sentences have more than {self.max_tokens} tokens and were cut, "
+                f"{cut} of {row - first} sentences have more than {self.max_tokens} tokens and were cut, "
                 f"the first is sentence {first_cut}"
             )
 
@@ -163,27 +200,24 @@ class SentenceEncoder:
             return
         if self._source is None:
             raise UserError("num_processes needs an encoder opened by from_pretrained: each process opens the folder")
-        threads = max(1, torch.get_num_threads() // num_processes)
+        threads = max(1, (default_threads() or os.cpu_count() or 1) // num_processes)
         encode_part = partial(_encode_elsewhere, self._source, threads, settings)
         for part in ordered_map(encode_part, parts, num_processes):
             progress(len(part.vectors))
             yield part
 
 
-def _checked_parts(sentences: Iterable[str], size: int) -> Iterator[list[str]]:
-    iterator, first = iter(sentences), 0
+def _checked_parts(
+    sentences: Iterable[str], size: int, first: int, under_way: deque[list[str]]
+) -> Iterator[list[str]]:
+    """Parts of sentences from `first` on; they are also put into `under_way`, for whoever has their vectors."""
+    iterator = islice(sentences, first, None)
     while part := list(islice(iterator, size)):
         for place, sentence in enumerate(part, first):
-            _check_sentence(sentence, f"sentence {place}")
+            check_sentence(sentence, f"sentence {place}")
+        under_way.append(part)
         yield part
         first += len(part)
-
-
-def _check_sentence(sentence: object, place: str) -> None:
-    if not isinstance(sentence, str):
-        raise UserError(f"expected strings, but {place} is {sentence!r} ({type(sentence).__name__})")
-    if not sentence.isascii() and any("\ud800" <= character <= "\udfff" for character in sentence):
-        raise UserError(f"{place} holds half a character: {ascii(sentence)[:80]}")
 
 
 def _encode_elsewhere(source: Source, threads: int, settings: EncodeSettings, sentences: list[str]) -> EncodedPart:
@@ -192,6 +226,7 @@ def _encode_elsewhere(source: Source, threads: int, settings: EncodeSettings, se
 
 @cache
 def _encoder_of_this_process(source: Source, threads: int) -> SentenceEncoder:
-    torch.set_num_threads(threads)
+    from transformers.utils.logging import disable_progress_bar
+
     disable_progress_bar()  # of opening the folder: every process would show one
-    return SentenceEncoder.from_pretrained(*source)
+    return SentenceEncoder.from_pretrained(*source, num_threads=threads)

@@ -1,19 +1,17 @@
-"""A surrogate's folder, or its id on the Hub -> its parts, checked: whatever opens gives the vectors that
+"""A surrogate's folder -> its parts, checked: whatever opens gives the vectors that
 sentence-transformers gives."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
 from transformers import AutoConfig, AutoTokenizer, RobertaConfig, TokenizersBackend
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.models.sentence_transformers_files import max_tokens
+from ctxsim_hf.surrogate.find_surrogate import read_json
 
-FILES = ("*.json", "*.safetensors", "*.txt")  # to fetch from the Hub
 MEAN_POOLING = ("pooling_mode", "mean"), ("pooling_mode_mean_tokens", True)  # today's spelling, and the older one
 
 
@@ -25,8 +23,7 @@ class SurrogateFolder:
     max_tokens: int  # of a sentence, `<s>` and `</s>` included
 
     @classmethod
-    def open(cls, surrogate: str | Path) -> "SurrogateFolder":
-        path = _find(surrogate)
+    def open(cls, path: Path) -> "SurrogateFolder":
         for name in ("config.json", "tokenizer.json"):  # without the latter AutoTokenizer makes up an empty one
             if not (path / name).exists():
                 raise UserError(f"expected a surrogate and its tokenizer in {str(path)!r}, but it has no {name}")
@@ -35,7 +32,7 @@ class SurrogateFolder:
         _check_tokenizer(tokenizer, config, path)
         _check_modules(path)
         # As sentence-transformers decides it, so that both truncate alike.
-        longest = _read_json(path / "sentence_bert_config.json").get("max_seq_length") or tokenizer.model_max_length
+        longest = read_json(path / "sentence_bert_config.json").get("max_seq_length") or tokenizer.model_max_length
         return cls(path, config, tokenizer, min(longest, max_tokens(config)))
 
     def load_model(self) -> SurrogateModel:
@@ -43,18 +40,6 @@ class SurrogateFolder:
         if missing := report["missing_keys"]:
             raise UserError(f"{str(self.path)!r} is no whole surrogate: it lacks {len(missing)} weights")
         return model
-
-
-def _find(surrogate: str | Path) -> Path:
-    if Path(surrogate).is_dir():
-        return Path(surrogate)
-    try:
-        return Path(snapshot_download(str(surrogate), allow_patterns=list(FILES)))
-    except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
-        raise UserError(
-            f"expected the folder of a surrogate or its id on the Hub, but {str(surrogate)!r} is no folder here and "
-            f"could not be fetched ({type(error).__name__})"
-        ) from error
 
 
 def _check_config(config: Any, path: Path) -> None:
@@ -77,9 +62,9 @@ def _check_tokenizer(tokenizer: TokenizersBackend, config: RobertaConfig, path: 
 
 def _check_modules(path: Path) -> None:
     """Refuse what sentence-transformers would turn into other vectors: another pooling, further layers."""
-    for module in _read_json(path / "modules.json") or ():
+    for module in read_json(path / "modules.json") or ():
         kind = module["type"].rsplit(".", 1)[-1]
-        settings = _read_json(path / module["path"] / "config.json") if kind == "Pooling" else {}
+        settings = read_json(path / module["path"] / "config.json") if kind == "Pooling" else {}
         is_mean = any(settings.get(key) == value for key, value in MEAN_POOLING)
         if kind != "Transformer" and not is_mean:
             found = f"{kind} {settings or ''}".strip()
@@ -87,11 +72,3 @@ def _check_modules(path: Path) -> None:
                 f"expected mean pooling and nothing else after the model in {str(path)!r}, found {found}; "
                 "sentence-transformers can open it"
             )
-
-
-def _read_json(path: Path) -> Any:
-    """What a file says, nothing if there is none."""
-    try:
-        return json.loads(path.read_text("utf-8")) if path.exists() else {}
-    except ValueError as error:
-        raise UserError(f"{str(path)!r} is damaged: {error}") from error

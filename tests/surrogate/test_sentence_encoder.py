@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from tiny_surrogate import MAX_TOKENS, mixed_sentences, save_tiny
+from tiny_surrogate import MAX_TOKENS, mixed_sentences
 from transformers import BertConfig, BertModel
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder, SurrogateModel
@@ -21,16 +21,6 @@ from ctxsim_hf.surrogate.torch_surrogate import TorchSurrogate
 
 Run = Callable[..., tuple[int, str, str]]
 STRANGE = ["", "   ", "\U0001f600\U0001f680", "nul\0inside", "x" * 20_000, "<s> <pad> </s>", "e\u0301"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny(tmp_path_factory.mktemp("surrogate"))
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder.from_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -149,13 +139,61 @@ def test_a_file_equals_memory(encoder: SentenceEncoder, tmp_path: Path, monkeypa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none.npy", "vectors.npy"]
 
 
-def test_no_half_a_file(encoder: SentenceEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the place of a bad sentence is counted through all parts."""
+class Counted(list[str]):
+    """Sentences that remember how many were asked for."""
+
+    def __iter__(self) -> Iterator[str]:
+        for self.taken, sentence in enumerate(super().__iter__(), 1):
+            if sentence == "stop":
+                raise KeyboardInterrupt
+            yield sentence
+
+
+def test_an_interrupted_file_goes_on(
+    encoder: SentenceEncoder, recorder: Recorder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same bytes in the end, unless the sentences or the settings are others now."""
+    monkeypatch.setattr(module, "SENTENCES_PER_PART", 7)
+    sentences, output = mixed_sentences(30), tmp_path / "vectors.npy"
+    expected = encoder.encode(sentences, output=tmp_path / "whole.npy")
+    recorded = SentenceEncoder(recorder, encoder.tokenizer, encoder.max_tokens, module.Source(str(folder), None))
+
+    def interrupt() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            encoder.encode(Counted([*sentences[:20], "stop"]), output=output)
+        assert not output.exists()
+
+    def encoded(sentences: list[str], **options: Any) -> tuple[Any, int]:
+        recorder.masks.clear()
+        vectors = recorded.encode(sentences, output=output, **options)
+        return vectors, sum(map(len, recorder.masks))
+
+    interrupt()
+    with (tmp_path / "vectors.npy.partial").open("ab") as file:
+        file.write(b"half a row")  # as a kill would leave it
+    vectors, number = encoded(sentences)
+    assert number == 30 - 14
+    np.testing.assert_array_equal(vectors, expected)
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["vectors.npy", "whole.npy"]
+    output.unlink()
+    interrupt()
+    assert encoded(sentences, normalize_embeddings=True)[1] == 30
+    output.unlink()
+    interrupt()
+    vectors, number = encoded(["another", *sentences[1:]])
+    assert number == 30
+    np.testing.assert_array_equal(vectors[1:], encoder.encode(["another", *sentences[1:]])[1:])
+
+
+def test_a_bad_sentence_in_a_file(encoder: SentenceEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its place is counted through all parts, also when the run goes on."""
     monkeypatch.setattr(module, "SENTENCES_PER_PART", 7)
     sentences: list[Any] = [*mixed_sentences(20), None]
-    with pytest.raises(UserError, match=r"expected strings, but sentence 20 is None \(NoneType\)"):
-        encoder.encode(sentences, output=tmp_path / "vectors.npy")
-    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"expected strings, but sentence 20 is None \(NoneType\)"):
+            encoder.encode(sentences, output=tmp_path / "vectors.npy")
+    assert not (tmp_path / "vectors.npy").exists()
 
 
 @pytest.mark.slow

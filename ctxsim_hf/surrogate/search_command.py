@@ -1,0 +1,73 @@
+"""`ctxsim search`: sentences into an index, and those of it that are most like a query."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import xxhash
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.corpus.chunks import read_chunks
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.surrogate.encode_command import Lines
+from ctxsim_hf.surrogate.search_index import SearchIndex, import_faiss
+from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
+
+
+@dataclass(kw_only=True)
+class SearchArguments:
+    index: str = HfArg(help="Folder of the index; made by the first --add or --chunks.")
+    surrogate: str | None = HfArg(default=None, help="Folder or id of the surrogate; by default the index's own.")
+    add: str | None = HfArg(default=None, help="Add the lines of this text file.")
+    chunks: str | None = HfArg(default=None, help="Add the sentences of this folder made by ctxsim chunk, each once.")
+    top_k: int = HfArg(default=10, help="Show so many sentences.")
+    num_processes: int = HfArg(default=1, help="Encode what is added on so many processes.")
+    query: list[str] = field(init=False, default_factory=list)
+
+    positional: ClassVar[tuple[str, str]] = ("query", "What to look for, in quotes.")
+
+    def check(self) -> None:
+        if len(self.query) > 1 or not (self.query or self.add or self.chunks):
+            raise UserError(f"expected one query in quotes, or something to add; got {len(self.query)} queries")
+        if self.add and self.chunks:
+            raise UserError("expected one of --add and --chunks, got both")
+        if self.top_k < 1:
+            raise UserError(f"--top-k must be at least 1, got {self.top_k}")
+
+
+class ChunkSentences:
+    """The sentences of a folder of chunks, each once."""
+
+    def __init__(self, folder: str) -> None:
+        self.chunks = read_chunks(folder)
+
+    def __iter__(self) -> Iterator[str]:
+        seen: set[int] = set()
+        for chunk in self.chunks:
+            for sentence in chunk["sentences"]:
+                digest = xxhash.xxh3_64_intdigest(sentence.encode())
+                if digest not in seen:
+                    seen.add(digest)
+                    yield sentence
+
+
+def run(arguments: SearchArguments) -> str:
+    arguments.check()
+    import_faiss()  # before anything that takes long
+    to_add: Iterable[str] | None = None
+    if arguments.add:
+        to_add = Lines(Path(arguments.add))
+    elif arguments.chunks:
+        to_add = ChunkSentences(arguments.chunks)
+    encoder = SentenceEncoder.from_pretrained(arguments.surrogate) if arguments.surrogate else None
+    index = SearchIndex(arguments.index, encoder)
+    lines = []
+    if to_add is not None:
+        before = len(index)
+        index.add(to_add, arguments.num_processes)
+        lines.append(f"{len(index) - before} sentences added to {arguments.index}, which holds {len(index)}")
+    if arguments.query:
+        (hits,) = index.search(arguments.query, arguments.top_k)
+        lines.extend(f"{hit.similarity:.4f}  {hit.sentence}" for hit in hits)
+    return "\n".join(lines)
