@@ -42,7 +42,7 @@ def score_pairs(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.nd
             two = whiten(two, background[:, both], settings.ridge)
         labels.append(cosines_and_spreads(two, np.array([[0, 1]]), settings.seed))
     scores, spreads = (np.concatenate(column) for column in zip(*labels, strict=True))
-    return scores + _lexical(origin, sentences, pairs), spreads
+    return _with_lexical(origin, scores, sentences, pairs), spreads
 
 
 def score_group(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.ndarray) -> Labels:
@@ -52,7 +52,7 @@ def score_group(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.nd
     background = _background_scores(origin, origin.scorer.prepare_contexts(origin.index.tokens(contexts)))
     vectors = comparable(settings.mode, scores, background, settings.ridge)
     scores, spreads = cosines_and_spreads(vectors, pairs, settings.seed)
-    return scores + _lexical(origin, sentences, pairs), spreads
+    return _with_lexical(origin, scores, sentences, pairs), spreads
 
 
 SCORERS: dict[str, Scorer] = {"pair": score_pairs, "group": score_group}
@@ -65,12 +65,13 @@ def _background_scores(origin: OriginSimilarity, contexts: Prepared) -> np.ndarr
     return origin.scorer.weights.combine(origin.scorer.terms(origin.background, contexts))
 
 
-def _lexical(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.ndarray) -> np.ndarray:
-    weight = origin.settings.lexical_weight
-    if not weight:
-        return np.zeros(len(pairs))
+def _with_lexical(
+    origin: OriginSimilarity, scores: np.ndarray, sentences: Sequence[str], pairs: np.ndarray
+) -> np.ndarray:
+    if not origin.settings.lexical_weight:
+        return scores
     first, second = ([sentences[member] for member in side] for side in pairs.T)
-    return weight * origin.lexical.similarity(first, second)
+    return origin.settings.with_lexical(scores, origin.lexical.similarity(first, second))
 
 
 def cosines_and_spreads(vectors: np.ndarray, pairs: np.ndarray, seed: int) -> Labels:

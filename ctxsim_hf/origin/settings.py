@@ -4,11 +4,15 @@ origin.json; whoever opens the folder may override any of them. docs/experiments
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import RIDGE, check_mode
 from ctxsim_hf.origin.fit_score import ScoreWeights
+
+Scores = TypeVar("Scores", float, np.ndarray)
 
 SETTINGS_FILE = "origin.json"
 STRATEGIES = ("two_step", "random", "no_diversity")
@@ -29,7 +33,8 @@ class OriginSettings:
         max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
         background_size (`int`): Background sentences that count, at most those kept in the folder.
         ridge (`float`): Of `whitened`.
-        lexical_weight (`float`): Weight of the TF-IDF cosine of the two sentences, added to the similarity.
+        lexical_weight (`float`): Weight of the TF-IDF cosine of the two sentences beside the similarity by contexts,
+            whose weight is 1; the similarity is their weighted mean.
         seed (`int`): Of the strategy `random` and of the context spread.
     """
 
@@ -54,6 +59,14 @@ class OriginSettings:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.ridge <= 0:
             raise UserError(f"ridge must be above 0, got {self.ridge}")
+        if self.lexical_weight < 0:
+            raise UserError(f"lexical_weight must be at least 0, got {self.lexical_weight}")
+
+    def with_lexical(self, by_contexts: Scores, lexical: Scores) -> Scores:
+        """The similarity by contexts, and the TF-IDF cosine where it has a weight."""
+        if not self.lexical_weight:
+            return by_contexts
+        return (by_contexts + self.lexical_weight * lexical) / (1 + self.lexical_weight)
 
     def override(self, **values: Any) -> "OriginSettings":
         """These settings with the given values in their place; None leaves one as it is."""

@@ -76,8 +76,7 @@ class PairScores:
 
     @property
     def similarity(self) -> float:
-        lexical = self.settings.lexical_weight * self.lexical if self.settings.lexical_weight else 0.0
-        return cosine(*self.vectors) + lexical
+        return self.settings.with_lexical(cosine(*self.vectors), self.lexical)
 
     @property
     def spread(self) -> float:
@@ -133,6 +132,7 @@ class OriginSimilarity:
         cls,
         origin: str | Path = DEFAULT_ORIGIN,
         *,
+        revision: str | None = None,
         device: "str | torch.device | None" = None,
         cache_folder: str | Path | None = None,
         **settings: Any,
@@ -140,11 +140,12 @@ class OriginSimilarity:
         r"""
         Args:
             origin (`str` or `Path`): Folder made by `ctxsim index`, or its id on the Hub.
+            revision (`str`, *optional*): Of the repository on the Hub, e.g. a commit. None takes the latest.
             device (`str` or `torch.device`, *optional*): Where the models run. None takes a GPU if there is one.
             cache_folder (`str` or `Path`, *optional*): Keep context sets there from one process to the next.
             settings: Override those of the folder; see [`OriginSettings`].
         """
-        folder = origin_folder(origin)
+        folder = origin_folder(origin, revision)
         record = read_stage(folder, "index")
         verify_files_once(folder, record)
         models = OriginModels.from_origin(folder, device)
@@ -237,12 +238,12 @@ def _digest(record: Mapping[str, Any]) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(record, sort_keys=True).encode())
 
 
-def origin_folder(origin: str | Path) -> Path:
-    """The folder itself, or what the Hub has under this id."""
+def origin_folder(origin: str | Path, revision: str | None = None) -> Path:
+    """The folder itself, or what the Hub has under this id; its latest revision if None."""
     if Path(origin).exists() or Path(f"{origin}.partial").exists():
         return Path(origin)
     try:
-        return Path(snapshot_download(str(origin)))
+        return Path(snapshot_download(str(origin), revision=revision))
     except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
         raise UserError(
             f"expected a folder made by `ctxsim index` or the id of one on the Hub, but {str(origin)!r} is no folder "
