@@ -54,13 +54,12 @@ def check_scores(scores: np.ndarray, num_pairs: int) -> np.ndarray:
 
 
 def _ranks(rows: np.ndarray) -> np.ndarray:
-    return np.stack([_mean_ranks(row) for row in rows])
-
-
-def _mean_ranks(values: np.ndarray) -> np.ndarray:
-    codes = values if values.dtype == _CODE else _codes(values)
-    counts = np.bincount(codes)
-    return (np.cumsum(counts) - (counts - 1) / 2)[codes]
+    """Mean ranks of each row."""
+    codes = rows if rows.dtype == _CODE else np.stack([_codes(row) for row in rows])
+    shape = len(codes), int(codes.max(initial=0)) + 1
+    places = codes + np.arange(shape[0])[:, None] * shape[1]  # in a table of counts, a row for each row
+    counts = np.bincount(places.ravel(), minlength=shape[0] * shape[1]).reshape(shape)
+    return (np.cumsum(counts, axis=1) - (counts - 1) / 2).ravel()[places]
 
 
 def _codes(values: np.ndarray) -> np.ndarray:

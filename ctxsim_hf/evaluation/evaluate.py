@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import __version__
@@ -111,7 +112,7 @@ def run(arguments: EvaluateArguments) -> str:
     tasks = arguments.load_tasks()
     surroundings = Surroundings(arguments, arguments.chunks, arguments.data_root)
     results, signatures = [], {}
-    for name in dict.fromkeys(system.name for system in systems):
+    for name in tqdm(dict.fromkeys(system.name for system in systems), "evaluate", unit="system", disable=None):
         group = [system for system in systems if system.name == name]
         opened = [system.open(surroundings) for system in group]
         signatures[name] = [getattr(system, "signature", None) for system in opened]

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +133,7 @@ def _bertscore(where: str, surroundings: Surroundings) -> Similarity:
 
 def _sentence_transformer(where: str, surroundings: Surroundings) -> Similarity:
     model = _open_with_sentence_transformers("SentenceTransformer", where)
-    return EncoderSimilarity(lambda sentences: model.encode(sentences, show_progress_bar=False))
+    return EncoderSimilarity(lambda sentences: model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
 
 
 def _cross(where: str, surroundings: Surroundings) -> Similarity:
