@@ -9,6 +9,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConf
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.models.configuration_ctxsim import LightContextGeneratorConfig
 from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
+from ctxsim_hf.models.registration import register_auto_classes
 from ctxsim_hf.models.sentence_transformers_files import max_tokens
 from ctxsim_hf.train.context_data import check_vocabulary
 
@@ -93,6 +94,7 @@ def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend)
 
 
 def _read_config(name: str, flag: str) -> Any:
+    register_auto_classes()  # to know one of ours, also where it is the wrong one
     try:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:
