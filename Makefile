@@ -6,7 +6,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 # Corpora that `make artefacts` leaves out: the captions of one picture are paraphrases, which is half a label.
 WITHOUT ?= flickr8k flickr30k
 
-.PHONY: help demo test test-slow artefacts lint format bench clean
+.PHONY: help demo test test-slow test-app artefacts lint format bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
@@ -21,6 +21,10 @@ test: lint                ## ruff, mypy, pytest
 
 test-slow: .venv/installed  ## the tests that start many processes
 	$(BIN)/pytest -m slow
+
+test-app: .venv/app       ## the metric's page, driven in headless Chromium; leaves a picture, app.png
+	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell
+	$(BIN)/pytest -m slow tests/hub/test_app.py
 
 # Every command below goes on where it was interrupted, and does nothing where it is finished.
 artefacts: .venv/installed  ## train everything on real text: make artefacts DATA=corpora OUT=folder
@@ -50,6 +54,10 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 
 clean:                    ## remove the environment and what the demo made
 	rm -rf .venv demo benchmarks/results
+
+.venv/app: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[app,test-app]'
+	@touch $@
 
 .venv/bench: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -48,6 +48,12 @@ VERBS = {
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
     ),
+    "card": Verb(
+        "ctxsim_hf.hub.cards", "CardArguments", "What the Hub shows of a folder: how it was made, its limits."
+    ),
+    "publish": Verb(
+        "ctxsim_hf.hub.publish", "PublishArguments", "A folder with its card to the Hub, private at first."
+    ),
 }
 
 

@@ -1,4 +1,62 @@
-import evaluate
-from evaluate.utils import launch_gradio_widget
+"""The page of the Space: two sentences in; their similarity, its spread and the contexts that explain it out."""
 
-launch_gradio_widget(evaluate.load("ctxsim/origin"))
+import os
+
+import gradio as gr
+
+from ctxsim_hf import OriginSimilarity
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN
+
+COLUMNS = ["who fits", "context", "fit of the first", "fit of the second", "document"]
+WIDTHS = ["10%", "54%", "10%", "10%", "16%"]
+NOTE = """
+Two sentences are alike if they fit the same contexts. The **similarity** is 1 for equal sentences and around 0 for
+sentences that have nothing to do with each other. The **spread** says how far it moves when other contexts are drawn.
+A **fit** is counted in deviations above what background sentences of the corpus reach in the same context.
+"""
+
+origin = OriginSimilarity.from_pretrained(os.environ.get("CTXSIM_ORIGIN", DEFAULT_ORIGIN))
+
+
+def compare(sentence1: str, sentence2: str) -> tuple[str, str, list[list[str]]]:
+    if not sentence1.strip() or not sentence2.strip():
+        raise gr.Error("Type two sentences.")
+    try:
+        explanation = origin.explain(sentence1, sentence2)
+    except UserError as error:
+        raise gr.Error(str(error)) from error
+    lists = {
+        "both": explanation.both,
+        "the first better": explanation.first_better,
+        "the second better": explanation.second_better,
+    }
+    rows = [
+        [
+            who,
+            f"{' '.join(found.context.left)} [...] {' '.join(found.context.right)}",
+            *(f"{fit:+.1f}" for fit in found.fit),
+            found.doc_id,
+        ]
+        for who, contexts in lists.items()
+        for found in contexts
+    ]
+    return f"{explanation.similarity:.3f}", f"{explanation.spread:.3f}", rows
+
+
+with gr.Blocks(title="Origin") as demo:
+    gr.Markdown("# Origin: how alike are two sentences?\n" + NOTE)
+    with gr.Row():
+        first = gr.Textbox(label="First sentence", value="A man plays a guitar.")
+        second = gr.Textbox(label="Second sentence", value="Someone makes music.")
+    button = gr.Button("Compare", variant="primary")
+    with gr.Row():
+        similarity = gr.Textbox(label="Similarity", interactive=False)
+        spread = gr.Textbox(label="Spread", interactive=False)
+    contexts = gr.Dataframe(
+        headers=COLUMNS, label="Contexts that explain it", wrap=True, interactive=False, column_widths=WIDTHS
+    )
+    gr.on([button.click, first.submit, second.submit], compare, [first, second], [similarity, spread, contexts])
+
+if __name__ == "__main__":
+    demo.launch()

@@ -1,0 +1,130 @@
+"""The stage.json and results.json of a folder -> its card, from a template: `ctxsim card`.
+
+Every number of a card comes from these two files. The templates are in model_cards/; the data set's card is written
+with its files by dataset_scripts/build_harvested_pairs.py, and the metric's lies beside its script.
+"""
+
+import json
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from huggingface_hub import ModelCard, ModelCardData
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.hub.publication import CARD_FILE, Publication, read_json
+from ctxsim_hf.hub.publish import check_repo_id, one_folder
+from ctxsim_hf.hub.results import eval_results, markdown_table, read_results, results_table
+from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel
+from ctxsim_hf.stage import STAGE_FILE, digest_file, writing
+
+UNKNOWN_LICENCE = "The weights were learned from the corpora above, whose licences may bear on them."
+
+
+@dataclass(kw_only=True)
+class CardArguments:
+    repo_id: str | None = HfArg(
+        default=None, help="Name on the Hub that the examples load; ctxsim/ and the folder's name if left out."
+    )
+    license: str = HfArg(default="other", help="Licence of the weights, as the Hub names it.")
+    language: str = HfArg(default="en", help="Language of the documents.")
+    overwrite: bool = HfArg(default=False, help="Replace a card that says something else.")
+    folders: list[str] = field(init=False, default_factory=list)
+
+    positional: ClassVar[tuple[str, str]] = ("folders", "Folder made by ctxsim train or ctxsim index.")
+
+
+def run(arguments: CardArguments) -> str:
+    publication = Publication.open(one_folder(arguments.folders))
+    path = publication.folder / CARD_FILE
+    if not publication.record:
+        raise UserError(f"{str(path)!r} is there already: the card of a {publication.kind.name} comes with its files")
+    card = str(make_card(publication, arguments)) + "\n"
+    if path.exists() and path.read_text("utf-8") != card and not arguments.overwrite:
+        raise UserError(f"{str(path)!r} says something else; replace it with --overwrite")
+    with writing(path) as temporary:
+        temporary.write_text(card, "utf-8")
+    return f"{path} is written; read it before you publish it"
+
+
+def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
+    repo_id = arguments.repo_id or f"ctxsim/{publication.folder.resolve().name}"
+    check_repo_id(repo_id)
+    rows = read_results(publication.folder)
+    record, kind = publication.record, publication.kind.name
+    template = _template_folder() / f"{kind}.md"
+    card_data = _card_data(kind, repo_id, arguments, record, rows)
+    return ModelCard.from_template(
+        card_data,
+        str(template),
+        title=repo_id.split("/")[1],
+        repo_id=repo_id,
+        made=record["arguments"],
+        inputs=record["inputs"],
+        counts=record["counts"],
+        config=read_json(publication.folder / "config.json"),
+        sentence_config=read_json(publication.folder / "sentence_bert_config.json"),
+        settings=read_json(publication.folder / "origin.json"),
+        layout=read_json(publication.folder / "layout.json"),
+        cross=CrossSurrogateModel.__name__ in read_json(publication.folder / "config.json").get("architectures", ()),
+        corpora=list({json.dumps(corpus): corpus for corpus in _corpora(record["inputs"])}.values()),
+        arguments=markdown_table(("argument", "value"), _told(record["arguments"])),
+        figures=markdown_table(("figure", "value"), _told(record["counts"])),
+        results=results_table(rows),
+        recipe=digest_file(publication.folder / STAGE_FILE),
+        versions=", ".join(f"{name} {version}" for name, version in record["versions"].items()),
+        licence=UNKNOWN_LICENCE if arguments.license == "other" else f"{arguments.license}.",
+    )
+
+
+def _card_data(
+    kind: str, repo_id: str, arguments: CardArguments, record: dict[str, Any], rows: list[dict[str, Any]]
+) -> ModelCardData:
+    start = record["inputs"].get("init") or record["arguments"].get("init")
+    is_hub_id = isinstance(start, str) and start.count("/") <= 1 and not Path(start).exists()
+    return ModelCardData(
+        language=arguments.language,
+        license=arguments.license,
+        tags=["ctxsim", kind],
+        base_model=start if is_hub_id else None,
+        model_name=repo_id.split("/")[1],
+        eval_results=list(eval_results(rows)) or None,
+        library_name="sentence-transformers" if kind == "surrogate" else "ctxsim_hf",
+        pipeline_tag="sentence-similarity" if kind == "surrogate" else None,
+    )
+
+
+def _told(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Names and values for people; what was left unset is left out."""
+    return [(f"`{name}`", _plain(value)) for name, value in values.items() if value is not None]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _corpora(inputs: Any) -> Iterator[dict[str, Any]]:
+    """The corpora that the inputs, or the inputs of these, were made of."""
+    if isinstance(inputs, dict):
+        for key, value in inputs.items():
+            yield from value if key == "corpus" else _corpora(value)
+    elif isinstance(inputs, list):
+        for value in inputs:
+            yield from _corpora(value)
+
+
+def _template_folder() -> Path:
+    """In a checkout, or where an installation puts them."""
+    places = (
+        Path(__file__).parents[2] / "model_cards",
+        Path(sysconfig.get_path("data")) / "share/ctxsim_hf/model_cards",
+    )
+    for place in places:
+        if place.is_dir():
+            return place
+    raise UserError(f"the templates of cards are neither in {str(places[0])!r} nor in {str(places[1])!r}; reinstall")

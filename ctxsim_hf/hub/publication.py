@@ -1,0 +1,105 @@
+"""A folder -> what it is on the Hub: the kind of its repository, and the files that go there. No other file ever does.
+
+A model and an origin are known by their stage.json, the metric and the data set by their card.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import RepoCard
+
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.models import MODEL_FILES, TOKENIZER_FILES
+from ctxsim_hf.stage import STAGE_FILE, read_stage, verify_files
+
+CARD_FILE = "README.md"
+SENTENCE_TRANSFORMERS_FILES = (
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json"),
+)
+EXPECTED = (
+    "a folder made by ctxsim train discriminator, generator or surrogate, or by ctxsim index; a data set made by "
+    "dataset_scripts/build_harvested_pairs.py; or the folder of a metric"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    repo_type: str
+    files: tuple[str, ...] | None  # patterns; None means all that stage.json lists. The card goes in any case
+    holds_text: bool = False  # of the documents, word for word
+
+
+_MODEL = (*MODEL_FILES, *TOKENIZER_FILES)
+STAGE_KINDS = {  # by the command of stage.json
+    "train discriminator": Kind("discriminator", "model", _MODEL),
+    "train generator": Kind("generator", "model", _MODEL),
+    "train surrogate": Kind("surrogate", "model", (*_MODEL, *SENTENCE_TRANSFORMERS_FILES)),
+    "index": Kind("origin", "model", None, holds_text=True),
+}
+DATA_SET = Kind("data set", "dataset", ("data/*.parquet", "scores.svg"), holds_text=True)
+METRIC = Kind("metric", "space", ("*.py", "requirements.txt"))
+
+
+@dataclass(frozen=True)
+class Publication:
+    folder: Path
+    kind: Kind
+    record: dict[str, Any]  # stage.json; empty where there is none
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Publication":
+        folder = Path(folder)
+        if (folder / STAGE_FILE).exists():
+            record = read_stage(folder)
+            if record["command"] == "harvest":
+                raise UserError(
+                    f"{str(folder)!r} is a harvest; make a data set with a card of it first: "
+                    f"python dataset_scripts/build_harvested_pairs.py --harvest {folder}"
+                )
+            if record["command"] not in STAGE_KINDS:
+                raise UserError(f"expected {EXPECTED}; {str(folder)!r} was made by ctxsim {record['command']}")
+            return cls(folder, STAGE_KINDS[record["command"]], record)
+        return cls(folder, _kind_by_card(folder), {})
+
+    def files(self) -> list[str]:
+        """What goes to the Hub; a stage's files must be those that were written."""
+        made = self.record.get("files", {})
+        beside = (CARD_FILE, STAGE_FILE) if self.record else (CARD_FILE,)
+        patterns = (*beside, *(made if self.kind.files is None else self.kind.files))
+        found = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
+        names = sorted(path.relative_to(self.folder).as_posix() for path in found)
+        wanted = made if self.kind.files is None else {name: made[name] for name in names if name in made}
+        verify_files(self.folder, {"files": wanted})
+        return names
+
+
+def _kind_by_card(folder: Path) -> Kind:
+    card = folder / CARD_FILE
+    if not card.exists():
+        what = "has neither stage.json nor README.md" if folder.exists() else "does not exist"
+        raise UserError(f"expected {EXPECTED}; {str(folder)!r} {what}")
+    data = read_card(card).data
+    tags = data.get("tags") or []
+    if "metric" in tags and data.get("sdk"):
+        return METRIC
+    if "ctxsim" in tags and data.get("configs"):
+        return DATA_SET
+    raise UserError(f"expected {EXPECTED}; the card in {str(folder)!r} says that it is something else")
+
+
+def read_card(path: Path) -> RepoCard:
+    try:
+        return RepoCard.load(path)
+    except ValueError as error:  # YAML that cannot be read, or that is no mapping
+        raise UserError(f"the head of {str(path)!r} is no YAML that the Hub understands: {error}") from error
+
+
+def read_json(path: Path) -> Any:
+    """What a file says, an empty dictionary if there is none."""
+    try:
+        return json.loads(path.read_text("utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise UserError(f"{str(path)!r} is damaged: {error}") from error

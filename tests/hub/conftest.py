@@ -1,0 +1,112 @@
+"""A loopback Hub, the folders that go there, and processes that know nothing but its address."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hub_processes import environment, run_commands
+from loopback_hub import WRITER, LoopbackHub
+from small_harvest import harvest_words
+from tiny_surrogate import save_tiny
+
+from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.cli import main
+from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel, SurrogateModel
+from ctxsim_hf.stage import Stage, describe_stage
+
+ROOT = Path(__file__).parents[2]
+ESTIMATE = {"value": 0.7312, "low": 0.70, "high": 0.76}
+NO_ESTIMATE = {"value": None, "low": None, "high": None, "undefined": "all scores are equal"}
+RESULTS = [
+    {"system": "ours", "task": "stsb", "split": "test", "pairs": 1379, "spearman": ESTIMATE, "pearson": NO_ESTIMATE},
+    {"system": "ours", "task": "sts12", "split": "test", "pairs": 3, "spearman": NO_ESTIMATE},
+    {"system": "theirs", "task": "stsb", "split": "test", "pairs": 1379, "spearman": ESTIMATE | {"value": 0.99}},
+]
+
+
+@pytest.fixture(scope="package")
+def hub() -> Iterator[LoopbackHub]:
+    with LoopbackHub() as hub:
+        yield hub
+    assert hub.unknown == []
+
+
+@pytest.fixture
+def publish(hub: LoopbackHub, tmp_path: Path) -> Callable[..., list[tuple[int, str, str]]]:
+    """Run commands, each with a token, one after another in a fresh process: exit code, output and error of each."""
+
+    def run(*commands: tuple[str, Sequence[object]], endpoint: str | None = None) -> list[tuple[int, str, str]]:
+        env = environment(endpoint or hub.endpoint, tmp_path / "home")
+        return run_commands([(token, ["publish", *words]) for token, words in commands], env, tmp_path)
+
+    return run
+
+
+@pytest.fixture(scope="package")
+def folders(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which every public name is one: ctxsim/..., each with its card."""
+    home = tmp_path_factory.mktemp("folders")
+    ctxsim = home / "ctxsim"
+    pairs = home / "pairs"
+    assert main(harvest_words(planted, pairs, "--mode", "group", "--pairs", 1000, "--near", 20, "--document", 8)) == 0
+    script = [sys.executable, ROOT / "dataset_scripts/build_harvested_pairs.py", "--harvest", pairs]
+    subprocess.run([*script, "--output", ctxsim / "harvested-pairs"], check=True)
+    shutil.copytree(ROOT / "metrics/origin", ctxsim / "origin", ignore=shutil.ignore_patterns("__pycache__"))
+    for source, name in (
+        ("origin", "origin-light"),
+        ("discriminator", "discriminator-light"),
+        ("generator", "generator-light"),
+        ("seq2seq", "generator-small"),
+    ):
+        shutil.copytree(planted / source, ctxsim / name)
+    make_surrogate(ctxsim / "surrogate-large", pairs)
+    make_surrogate(ctxsim / "cross-surrogate", pairs, CrossSurrogateModel)
+    (ctxsim / "surrogate-large/results.json").write_text(json.dumps({"results": RESULTS}))
+    for folder in ctxsim.iterdir():
+        if (folder / "stage.json").exists():
+            assert main(["card", str(folder)]) == 0
+    return home
+
+
+def make_surrogate(folder: Path, pairs: Path, kind: Any = SurrogateModel, factor: float = 1.0) -> None:
+    """As `ctxsim train surrogate` leaves it, with random weights times a factor."""
+
+    @dataclass(kw_only=True)
+    class Arguments(StageArguments):
+        objective: str = "cross" if kind is CrossSurrogateModel else "pairs"
+        max_steps: int = 7
+
+    inputs = {"pairs": describe_stage(pairs, "harvest")}
+    with Stage("train surrogate", Arguments(output=str(folder)), inputs) as stage:
+        model = kind.from_pretrained(save_tiny(stage.folder, kind))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(factor)
+        model.save_pretrained(stage.folder)
+        stage.finish({"steps": 7, "train_loss": 0.125})
+
+
+@dataclass(frozen=True)
+class Published:
+    hub: LoopbackHub
+    first_revision: str  # of ctxsim/surrogate-large, with other weights than today's
+
+
+@pytest.fixture(scope="package")
+def published(hub: LoopbackHub, folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """Everything on the Hub, by the command, from one process."""
+    tmp = tmp_path_factory.mktemp("publish")
+    make_surrogate(tmp / "surrogate-large", folders / "pairs", factor=2)
+    assert main(["card", str(tmp / "surrogate-large")]) == 0
+    sources = [tmp / "surrogate-large", *sorted((folders / "ctxsim").iterdir())]
+    commands = [["publish", folder, "--repo-id", f"ctxsim/{folder.name}", "--overwrite"] for folder in sources]
+    said = run_commands([(WRITER, words) for words in commands], environment(hub.endpoint, tmp / "home"), tmp)
+    assert [code for code, _, _ in said] == [0] * len(commands), said
+    return Published(hub, said[0][1].split()[-1])

@@ -1,0 +1,116 @@
+"""Cards: filled from stage.json and results.json alone, whole, and every example on them runs."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_processes import environment, run_python
+from huggingface_hub import ModelCard
+
+Run = Callable[..., tuple[int, str, str]]
+STAGES = ("surrogate-large", "cross-surrogate", "discriminator-light", "generator-light", "generator-small")
+STAGES = (*STAGES, "origin-light")
+NAMES = (*STAGES, "harvested-pairs", "origin")
+
+
+def read(folders: Path, name: str) -> str:
+    return (folders / "ctxsim" / name / "README.md").read_text("utf-8")
+
+
+def without_code(card: str) -> str:
+    return re.sub(r"```.*?```", "code", card, flags=re.S)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_is_whole(folders: Path, name: str) -> None:
+    card = read(folders, name)
+    assert "{{" not in card and "{%" not in card and "None" not in card and "Undefined" not in card
+    head, body = card.split("\n---\n", 1)
+    assert head.startswith("---\n") and f'"ctxsim/{name}"' in body
+    parts = re.split(r"^#+ (.+)$", without_code(body), flags=re.M)[1:]
+    headings, texts = parts[::2], parts[1::2]
+    assert len(headings) >= 5 and len(set(headings)) == len(headings)
+    for heading, text in zip(headings, texts, strict=True):
+        assert len(text.split()) >= 3 or (heading == "Licence" and text.strip()), (
+            f"nothing under {heading!r} of {name}"
+        )
+    assert not re.search(r"\n\n\n|^\|.*\|\n\n\|", body, flags=re.M), "a gap, or a table torn in two"
+    if name != "harvested-pairs":
+        assert ("negation" in body.lower() and "Domain" in body) or name == "origin"
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_figures_are_those_of_the_stage(folders: Path, name: str) -> None:
+    record = json.loads((folders / "ctxsim" / name / "stage.json").read_text())
+    card = read(folders, name)
+    for figure, value in record["counts"].items():
+        (cell,) = re.findall(rf"^\| `{figure}` \| (.*) \|$", card, flags=re.M)
+        assert float(cell.replace(",", "")) == pytest.approx(value, rel=1e-3)
+    if name != "origin-light":
+        for argument, value in record["arguments"].items():
+            assert (f"| `{argument}` |" in card) == (value is not None)
+    assert "- texts.jsonl (" in card and all(f"{package} {v}" in card for package, v in record["versions"].items())
+
+
+def test_results_are_in_the_metadata(folders: Path) -> None:
+    card = ModelCard.load(folders / "ctxsim/surrogate-large/README.md")
+    (result,) = card.data.eval_results  # what is undefined is left out
+    assert (result.dataset_type, result.dataset_name, result.dataset_split) == (
+        "mteb/stsbenchmark-sts",
+        "stsb",
+        "test",
+    )
+    assert (result.metric_type, result.metric_name, result.metric_value) == ("spearmanr", "Spearman", 0.7312)
+    assert "| stsb | test | 1,379 | 73.1 (70.0 to 76.0) | - | - |" in card.text
+    assert card.data.library_name == "sentence-transformers" and card.data.pipeline_tag == "sentence-similarity"
+    other = ModelCard.load(folders / "ctxsim/cross-surrogate/README.md")
+    assert other.data.eval_results is None and "Not measured for this model." in other.text
+
+
+def test_a_card_is_not_replaced_unasked(ctxsim: Run, folders: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders / "ctxsim/discriminator-light", tmp_path / "discriminator"))
+    code, _, err = ctxsim("card", folder)
+    assert code == 2 and "says something else; replace it with --overwrite" in err
+    assert ctxsim("card", folder, "--overwrite", "--repo-id", "me/mine", "--license", "mit")[0] == 0
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.license == "mit" and '"me/mine"' in card.text and "ctxsim/" not in card.text
+    written = (folder / "README.md").read_bytes()
+    assert ctxsim("card", folder, "--repo-id", "me/mine", "--license", "mit")[0] == 0
+    assert (folder / "README.md").read_bytes() == written
+
+
+def test_what_has_no_card_of_ours(ctxsim: Run, planted: Path, folders: Path) -> None:
+    for folder, message in (
+        (planted / "chunks", "was made by ctxsim chunk"),
+        (folders / "pairs", "is a harvest"),
+        (folders / "ctxsim/origin", "the card of a metric comes with its files"),
+        (folders / "nothing", "does not exist"),
+    ):
+        code, _, err = ctxsim("card", folder)
+        assert code == 2 and message in err and err.count("\n") == 1
+
+
+RUN_EXAMPLES = """
+import json, sys, traceback
+failed = []
+for name, code in json.loads(sys.argv[1]):
+    try:
+        exec(compile(code, name, "exec"), {"__name__": "example"})
+    except Exception:
+        failed.append([name, code, traceback.format_exc()])
+print(json.dumps(failed))
+"""
+
+
+def test_every_example_runs(published: Any, folders: Path, tmp_path: Path) -> None:
+    """Each with its own names, all in one process that loads from the Hub."""
+    examples = [
+        [name, code] for name in NAMES for code in re.findall(r"```python\n(.*?)```", read(folders, name), re.S)
+    ]
+    assert {name for name, _ in examples} == set(NAMES) and len(examples) >= 12
+    env = environment(published.hub.endpoint, tmp_path / "home")
+    assert run_python(RUN_EXAMPLES, env, tmp_path, json.dumps(examples)) == []
