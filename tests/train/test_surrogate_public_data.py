@@ -61,7 +61,7 @@ def data_root(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fine_tune(ctxsim: Run, corpus: Path, data_root: Path, output: Path, *flags: object) -> dict[str, float]:
     fixed = ("--preset", "tiny", "--tokenizer", corpus / "tokenizer", "--data-root", data_root, "--output", output)
-    steps = ("--max-steps", 30, "--tokens-per-batch", 1500, "--schedule", "constant", "--learning-rate", 2e-3)
+    steps = ("--max-steps", 40, "--tokens-per-batch", 1500, "--schedule", "constant", "--learning-rate", 2e-3)
     code, _, err = ctxsim("train", "surrogate", *fixed, *steps, *flags)
     assert code == 0, err
     found: dict[str, float] = json.loads((output / "metrics.json").read_text())
