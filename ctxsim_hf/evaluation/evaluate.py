@@ -73,9 +73,10 @@ class EvaluateArguments(SettingsArguments):
     def _check_thresholds(self, systems: Sequence[System]) -> None:
         if not self.label_free:
             raise UserError("--save-thresholds keeps what --label-free measures; name that too")
-        for system in systems:
-            if system.kind not in ("surrogate", "origin") or not Path(system.where).is_dir():
-                raise UserError(f"--save-thresholds writes into the folder of a surrogate or an origin, not {system}")
+        if not any(map(_has_folder, systems)):
+            raise UserError(
+                f"--save-thresholds writes into the folder of a surrogate or an origin; got only {', '.join(self.systems)}"
+            )
 
     def load_tasks(self) -> list[Examples]:
         if self.label_free:
@@ -134,8 +135,13 @@ def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit:
 def _save_thresholds(seeds: Sequence[System], result: SystemResult) -> None:
     (adjacent,) = (task for task in result.tasks if task.task == ADJACENT)
     for system, scores in zip(seeds, adjacent.scores, strict=True):
-        near, far = np.split(scores, 2)
-        Thresholds.from_scores(random=far, adjacent=near).save(system.where)
+        if _has_folder(system):
+            near, far = np.split(scores, 2)
+            Thresholds.from_scores(random=far, adjacent=near).save(system.where)
+
+
+def _has_folder(system: System) -> bool:
+    return system.kind in ("surrogate", "origin") and Path(system.where).is_dir()
 
 
 def _about(
