@@ -75,7 +75,8 @@ class EvaluateArguments(SettingsArguments):
             raise UserError("--save-thresholds keeps what --label-free measures; name that too")
         if not any(map(_has_folder, systems)):
             raise UserError(
-                f"--save-thresholds writes into the folder of a surrogate or an origin; got only {', '.join(self.systems)}"
+                "--save-thresholds writes into the folder of a surrogate or an origin; "
+                f"got only {', '.join(self.systems)}"
             )
 
     def load_tasks(self) -> list[Examples]:
