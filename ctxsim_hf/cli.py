@@ -20,6 +20,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "adapt": Verb("ctxsim_hf.adapt", "AdaptArguments", "Documents to a surrogate of their domain: all in a row."),
     "chunk": Verb("ctxsim_hf.corpus.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
     "contexts": Verb("ctxsim_hf.corpus.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
     "train-tokenizer": Verb("ctxsim_hf.corpus.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
@@ -35,15 +36,16 @@ VERBS = {
         "ctxsim_hf.train.surrogate", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
     ),
     "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
-    "similarity": Verb(
-        "ctxsim_hf.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
-    ),
+    "similarity": Verb("ctxsim_hf.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."),
     "harvest": Verb(
         "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."
     ),
     "encode": Verb("ctxsim_hf.surrogate.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
     "search": Verb(
         "ctxsim_hf.surrogate.search_command", "SearchArguments", "Indexed sentences that are most like a query."
+    ),
+    "export": Verb(
+        "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
     ),
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
@@ -81,7 +83,7 @@ def _run_and_speak(words: list[str], debug: bool) -> int:
     # Under a launcher every process meets the same error; one of them says so.
     speaks = os.environ.get("RANK", "0") == "0"
     try:
-        result = _run(name, flags)
+        result = run_verb(name, flags)
         if speaks:
             print(result)
         return 0
@@ -97,7 +99,8 @@ def _run_and_speak(words: list[str], debug: bool) -> int:
         return 130
 
 
-def _run(name: str, flags: list[str]) -> str:
+def run_verb(name: str, flags: list[str]) -> str:
+    """Run a verb; returns what there is to say at its end."""
     if name not in VERBS:
         raise UserError(f"unknown command; expected one of {', '.join(VERBS)} (ctxsim --help)")
     verb = VERBS[name]

@@ -1,0 +1,58 @@
+"""`ctxsim adapt`: from documents to a surrogate that can be used, and what a second run does."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from planted import PlantedCorpus
+
+from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.adapt import SHARES, AdaptArguments, plan
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_the_steps_follow_from_the_arguments() -> None:
+    steps = plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
+    verbs = [step.verb for step in steps]
+    trained = ["train discriminator", "train generator", "index", "harvest", "train surrogate"]
+    assert verbs == ["chunk", "train-tokenizer", *trained, "evaluate", "card", "card"]
+    assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
+    for name, minutes in (("discriminator", "2.4"), ("generator", "7"), ("surrogate", "5")):
+        flags = steps[verbs.index(f"train {name}")].flags
+        assert flags[flags.index("--max-train-minutes") + 1] == minutes
+    assert sum(SHARES.values()) < 1  # something is left for stages without a limit
+    assert steps == plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
+
+
+def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
+    PlantedCorpus().write(tmp_path / "texts.jsonl")
+    words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.2)
+    words = (*words, "--workers", 1, "--output", tmp_path / "out")
+    code, said, progress = ctxsim(*words)
+    assert code == 0, progress
+    assert "surrogate-tiny" in said and "tfidf" in said
+    assert f"ctxsim train generator --chunks {tmp_path / 'out/chunks'}" in progress
+    encoder = SentenceEncoder.from_pretrained(tmp_path / "out/ctxsim/surrogate-tiny")
+    assert encoder.similarity(["Nosidi ranusi."], ["Nosidi ranusi."])[0] == pytest.approx(1, abs=1e-5)
+    results = json.loads((tmp_path / "out/label-free/results.json").read_text())
+    assert results
+
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    code, again, progress = ctxsim(*words)
+    assert (code, again) == (0, said)
+    assert progress.count("is there already") == 10
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--preset", "huge"), "unknown preset 'huge'; expected one of tiny"),
+        (("--minutes", "0"), "--minutes must be above 0"),
+    ],
+)
+def test_what_is_refused(ctxsim: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    code, _, err = ctxsim("adapt", "--corpus", tmp_path, "--output", tmp_path / "out", *words)
+    assert code == 2 and message in err
