@@ -21,6 +21,7 @@ class PlainTokenizer:
         self.tokenizer = Tokenizer.from_file(str(path))
         self.tokenizer.no_padding()  # the encoder does both, and counts what it cuts
         self.tokenizer.no_truncation()
+        self.tokenizer.encode_special_tokens = settings["split_special_tokens"]
         self.bos_token_id: int = settings["start_id"]
         self.eos_token_id: int = settings["end_id"]
         self.pad_token_id: int = settings["pad_id"]

@@ -1,0 +1,128 @@
+"""`ctxsim export`: a surrogate -> a folder that onnxruntime and tokenizers run without torch.
+
+Every export is compared with the model in torch before it gets its name.
+"""
+
+import importlib.util
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from tokenizers import Tokenizer
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import Stage, read_stage, write_json
+from ctxsim_hf.surrogate.find_surrogate import ONNX_SETTINGS, find_surrogate, fingerprint
+from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
+from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
+from ctxsim_hf.surrogate.surrogate_folder import SurrogateFolder
+from ctxsim_hf.surrogate.torch_surrogate import TorchSurrogate
+
+COMMAND = "export"
+FORMATS = ("onnx",)
+LARGEST_DIFFERENCE = 1e-5  # of a number, in 32 bits
+LEAST_COSINE = {None: 0.99999, "int8": 0.98}  # of a vector with its counterpart in torch
+COMPARED_SENTENCES = 200
+
+
+@dataclass(kw_only=True)
+class ExportArguments(StageArguments):
+    surrogate: str = HfArg(help="Folder of a surrogate, or its id on the Hub.")
+    format: str = HfArg(default="onnx", help=f"One of {', '.join(FORMATS)}.")
+    quantize: str | None = HfArg(default=None, help="int8: about twice as fast on a CPU, nearly the same vectors.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "surrogate")
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise UserError(f"unknown format {self.format!r}; expected one of {', '.join(FORMATS)}")
+        if self.quantize not in PRECISIONS:
+            raise UserError(f"unknown --quantize {self.quantize!r}; expected int8, or leave it out")
+
+
+def run(arguments: ExportArguments) -> dict[str, Any]:
+    for package in ("onnx", "onnxruntime"):
+        if importlib.util.find_spec(package) is None:
+            raise UserError(f"export needs {package}: pip install 'ctxsim-hf[onnx]'")
+    path = find_surrogate(arguments.surrogate)
+    if (path / ONNX_SETTINGS).exists():
+        raise UserError(f"{str(path)!r} is an export already; expected the surrogate it was made from")
+    folder = SurrogateFolder.open(path)
+    source = fingerprint(path)
+    packages = ("onnx", "onnxruntime", "torch", "transformers")
+    with Stage(COMMAND, arguments, {"surrogate": source}, packages) as stage:
+        if not stage.finished:
+            _export(stage, folder, source, arguments.quantize)
+    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
+    return counts
+
+
+def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str | None) -> None:
+    from ctxsim_hf.surrogate.onnx_graph import quantize, write_onnx
+
+    model = folder.load_model().cpu().float()
+    with stage.writing("model.onnx") as path:
+        write_onnx(model, path)
+        if precision is not None:
+            whole = path.replace(path.with_name("whole.onnx"))
+            quantize(whole, path)
+            whole.unlink()
+    _write_tokenizer(folder, stage.folder / "tokenizer.json")
+    tokenizer = folder.tokenizer
+    settings = {
+        "format": "onnx",
+        "quantize": precision,
+        "vector_size": model.config.hidden_size,
+        "max_tokens": folder.max_tokens,
+        "start_id": tokenizer.bos_token_id,
+        "end_id": tokenizer.eos_token_id,
+        "pad_id": tokenizer.pad_token_id,
+        "split_special_tokens": bool(tokenizer.split_special_tokens),  # which tokenizer.json has no room for
+        "vectors_of": source if precision is None else None,
+    }
+    write_json(stage.folder / ONNX_SETTINGS, settings)
+    exported = SentenceEncoder.from_pretrained(stage.folder)
+    try:
+        found = compare(SentenceEncoder(TorchSurrogate(model), tokenizer, folder.max_tokens), exported, precision)
+    except UserError:
+        (stage.folder / "model.onnx").unlink()
+        raise
+    about = {"precision": PRECISIONS[precision], **settings, **found}
+    (stage.folder / "README.md").write_text(CARD.format(**about), "utf-8")
+    stage.finish({"bytes": (stage.folder / "model.onnx").stat().st_size, **found})
+
+
+def _write_tokenizer(folder: SurrogateFolder, path: Path) -> None:
+    """As transformers has it, but it pads and truncates by itself."""
+    tokenizer = Tokenizer.from_str(folder.tokenizer.backend_tokenizer.to_str())
+    tokenizer.enable_truncation(folder.max_tokens)
+    tokenizer.enable_padding(pad_id=folder.tokenizer.pad_token_id, pad_token=folder.tokenizer.pad_token)
+    tokenizer.save(str(path))
+
+
+def compare(torch_encoder: SentenceEncoder, exported: SentenceEncoder, precision: str | None) -> dict[str, Any]:
+    """How near the vectors of an export are to those of its model; refuse it where they are not near enough."""
+    sentences = _any_sentences(torch_encoder)
+    wanted = np.asarray(torch_encoder.encode(sentences, normalize_embeddings=True))
+    got = np.asarray(exported.encode(sentences, normalize_embeddings=True))
+    largest = float(np.abs(wanted - got).max())
+    least = float((wanted * got).sum(1).min())
+    far = precision is None and largest > LARGEST_DIFFERENCE
+    if far or not least >= LEAST_COSINE[precision]:
+        raise UserError(
+            f"the export was not kept: its vectors differ from the model's, by up to {largest:.2g} a number, and the "
+            f"least cosine is {least:.5f}; expected at least {LEAST_COSINE[precision]}"
+        )
+    return {"sentences": len(sentences), "largest_difference": largest, "least_cosine": least}
+
+
+def _any_sentences(encoder: SentenceEncoder) -> list[str]:
+    """From empty to longer than the model reads, of tokens it knows: comparing needs no text, and no language."""
+    draw = random.Random(0)
+    words = [token.replace("▁", " ") for token in sorted(encoder.tokenizer.get_vocab())]  # type: ignore[attr-defined]
+    longest = encoder.max_tokens + 10
+    return ["", *("".join(draw.choices(words, k=draw.randint(1, longest))) for _ in range(COMPARED_SENTENCES - 1))]

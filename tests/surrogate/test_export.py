@@ -1,0 +1,162 @@
+"""An export beside its model in torch, used by the card's own lines and by the encoder, where there is no torch."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_surrogate import MAX_TOKENS, mixed_sentences
+
+from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import verify_files
+from ctxsim_hf.surrogate import export_command
+from ctxsim_hf.surrogate.search_index import SearchIndex
+
+Run = Callable[..., tuple[int, str, str]]
+SENTENCES = [*mixed_sentences(50), "", "   ", "\U0001f600\U0001f680", "nul\0inside", "<s> <pad> </s>", "e\u0301"]
+FILES = ["README.md", "model.onnx", "onnx_surrogate.json", "stage.json", "stage.log", "tokenizer.json"]
+
+
+@pytest.fixture(scope="module")
+def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("exports") / "onnx"
+    export_command.run(export_command.ExportArguments(surrogate=str(folder), output=str(output)))
+    return output
+
+
+@pytest.fixture(scope="module")
+def exported_int8(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("exports") / "int8"
+    export_command.run(export_command.ExportArguments(surrogate=str(folder), output=str(output), quantize="int8"))
+    return output
+
+
+def test_the_vectors_are_those_of_torch(encoder: SentenceEncoder, exported: Path) -> None:
+    onnx, normalised = SentenceEncoder.from_pretrained(exported), encoder.encode(SENTENCES, normalize_embeddings=True)
+    assert sorted(path.name for path in exported.iterdir()) == FILES
+    np.testing.assert_allclose(onnx.encode(SENTENCES), normalised, atol=1e-5)
+    np.testing.assert_allclose(onnx.encode(SENTENCES, tokens_per_batch=1), normalised, atol=1e-5)
+    long = ["words " * 99]
+    np.testing.assert_allclose(onnx.encode(long), encoder.encode(long, normalize_embeddings=True), atol=1e-5)
+    assert onnx.max_tokens == MAX_TOKENS and onnx.fingerprint == encoder.fingerprint
+    first, second = SENTENCES[:5], SENTENCES[5:10]
+    np.testing.assert_allclose(onnx.similarity(first, second), encoder.similarity(first, second), atol=1e-5)
+
+
+def test_int8_is_near_and_smaller(encoder: SentenceEncoder, exported: Path, exported_int8: Path) -> None:
+    onnx = SentenceEncoder.from_pretrained(exported_int8)
+    near = np.asarray(onnx.encode(SENTENCES)) @ np.asarray(encoder.encode(SENTENCES, normalize_embeddings=True)).T
+    assert near.diagonal().min() > 0.98
+    assert onnx.fingerprint != encoder.fingerprint
+    graphs = [(folder / "model.onnx").read_bytes() for folder in (exported, exported_int8)]
+    assert b"MatMulInteger" in graphs[1] and b"MatMulInteger" not in graphs[0]
+
+
+# Whoever imports torch in this process fails.
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
+
+
+@pytest.mark.parametrize("kind", ["exported", "exported_int8"])
+def test_the_lines_of_the_card(encoder: SentenceEncoder, kind: str, request: pytest.FixtureRequest) -> None:
+    folder = request.getfixturevalue(kind)
+    (lines,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text("utf-8"), re.DOTALL)
+    assert sum(map(bool, lines.splitlines())) <= 10
+    lines = WITHOUT_TORCH + lines + "import json; print(json.dumps(vectors.tolist()))"
+    process = subprocess.run([sys.executable, "-c", lines], cwd=folder, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    found = np.array(json.loads(process.stdout.splitlines()[-1]))
+    sentences = ["A man plays a guitar.", "Someone makes music.", "It rains."]
+    wanted = np.asarray(encoder.encode(sentences, normalize_embeddings=True))
+    np.testing.assert_allclose(found, wanted, atol=1e-5 if kind == "exported" else 0.1)
+
+
+# The command `ctxsim` leaves out what `import ctxsim_hf` does for the Auto classes, which needs torch.
+ENCODE_WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+sys.argv[0] = "ctxsim"
+from ctxsim_hf.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_encoder_needs_no_torch(encoder: SentenceEncoder, exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "sentences.txt").write_text("one line\nanother\n")
+    words = ["encode", "--surrogate", exported, "--input", tmp_path / "sentences.txt", "--output", tmp_path / "v.npy"]
+    command = [sys.executable, "-c", ENCODE_WITHOUT_TORCH, *map(str, words)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    wanted = encoder.encode(["one line", "another"], normalize_embeddings=True)
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), wanted, atol=1e-5)
+
+
+def test_an_export_that_differs_is_not_kept(
+    folder: Path, tmp_path: Path, ctxsim: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_command, "LARGEST_DIFFERENCE", 0)
+    code, _, err = ctxsim("export", "--surrogate", folder, "--output", tmp_path / "onnx")
+    assert code == 2 and "the export was not kept: its vectors differ from the model's" in err
+    assert not list(tmp_path.rglob("*.onnx"))
+
+
+def test_command_twice(folder: Path, exported: Path, tmp_path: Path, ctxsim: Run) -> None:
+    """Equal runs leave equal bytes, and a finished one is left alone."""
+    flags = ("export", "--surrogate", folder, "--format", "onnx", "--output", tmp_path / "onnx")
+    code, out, err = ctxsim(*flags)
+    assert code == 0 and out.endswith(f"{tmp_path / 'onnx'} is finished\n"), err
+    record = json.loads((exported / "stage.json").read_text())
+    assert json.loads((tmp_path / "onnx/stage.json").read_text()) == record
+    verify_files(tmp_path / "onnx", record)
+    written = (tmp_path / "onnx/model.onnx").stat().st_mtime_ns
+    assert ctxsim(*flags) == (0, out, "")
+    assert (tmp_path / "onnx/model.onnx").stat().st_mtime_ns == written
+    code, _, err = ctxsim(*flags, "--quantize", "int8")
+    assert code == 2 and "was made by another run: arguments.quantize was None, now int8" in err
+
+
+def test_wrong_words(folder: Path, exported: Path, tmp_path: Path, ctxsim: Run) -> None:
+    output = ("--output", tmp_path / "out")
+    for flags, words in (
+        (("--surrogate", folder, "--format", "tflite"), "unknown format 'tflite'; expected one of onnx"),
+        (("--surrogate", folder, "--quantize", "int4"), "unknown --quantize 'int4'; expected int8"),
+        (("--surrogate", exported), "is an export already"),
+        (("--surrogate", tmp_path), "expected a surrogate and its tokenizer in"),
+    ):
+        code, _, err = ctxsim("export", *flags, *output)
+        assert code == 2 and words in err and err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.onnx"])
+def test_an_export_that_lacks_a_file(exported: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(exported, tmp_path / "onnx")
+    (tmp_path / "onnx" / name).unlink()
+    with pytest.raises(UserError, match=f"in ONNX and its tokenizer in .*, but it has no {name}"):
+        SentenceEncoder.from_pretrained(tmp_path / "onnx")
+
+
+def test_a_device_that_onnx_has_not(exported: Path) -> None:
+    with pytest.raises(UserError, match="runs on the CPU, got the device 'cuda'"):
+        SentenceEncoder.from_pretrained(exported, device="cuda")
+
+
+def test_a_missing_package_names_its_extra(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UserError, match=r"pip install 'ctxsim-hf\[onnx\]'"):
+        SentenceEncoder.from_pretrained(exported)
+
+
+def test_an_export_searches_what_its_model_indexed(
+    encoder: SentenceEncoder, exported: Path, exported_int8: Path, tmp_path: Path
+) -> None:
+    SearchIndex(tmp_path / "index", encoder).add(SENTENCES)
+    hits = SearchIndex(tmp_path / "index", SentenceEncoder.from_pretrained(exported)).search([SENTENCES[3]])
+    assert hits[0][0].place == 3
+    with pytest.raises(UserError, match=r"was made by the surrogate .* with other weights than"):
+        SearchIndex(tmp_path / "index", SentenceEncoder.from_pretrained(exported_int8))
