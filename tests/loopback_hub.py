@@ -78,7 +78,7 @@ class LoopbackHub:
         self.unknown: list[str] = []
         self.requests: list[str] = []
         self.cut_uploads = 0  # so many uploads break off in the middle
-        self.hold_uploads: threading.Event | None = None  # an upload waits for it in the middle
+        self.hold_uploads: threading.Event | None = None  # an upload waits for it in the middle, and then breaks off
         self.upload_begun = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
@@ -233,11 +233,12 @@ class _Handler(BaseHTTPRequestHandler):
     def upload(self, oid: str) -> None:
         first = self.rfile.read(int(self.headers["Content-Length"]) // 2)
         self.hub.upload_begun.set()
+        if self.hub.hold_uploads is not None:
+            self.hub.hold_uploads.wait(60)
+            raise ConnectionAbortedError
         if self.hub.cut_uploads:
             self.hub.cut_uploads -= 1
             raise ConnectionAbortedError
-        if self.hub.hold_uploads is not None:
-            self.hub.hold_uploads.wait(60)
         content = first + self.rfile.read(int(self.headers["Content-Length"]) - len(first))
         if hashlib.sha256(content).hexdigest() != oid:
             raise Answer(400, {"error": "the digest is another"})

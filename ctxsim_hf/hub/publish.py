@@ -1,7 +1,8 @@
 """A folder -> a repository on the Hub: `ctxsim publish`.
 
 All files arrive in one commit. Whatever breaks off before leaves the repository as it was, empty or at its last
-commit; the same command again sends only what has not arrived.
+commit; the same command again sends only what has not arrived. Large files go as the Hub's client chooses: by xet,
+which the tests do not exercise, or by LFS (HF_HUB_DISABLE_XET=1), which they do.
 """
 
 import hashlib

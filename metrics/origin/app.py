@@ -28,8 +28,8 @@ def compare(sentence1: str, sentence2: str) -> tuple[str, str, list[list[str]]]:
         raise gr.Error(str(error)) from error
     lists = {
         "both": explanation.both,
-        "the first better": explanation.first_better,
-        "the second better": explanation.second_better,
+        "first better": explanation.first_better,
+        "second better": explanation.second_better,
     }
     rows = [
         [
@@ -54,7 +54,12 @@ with gr.Blocks(title="Origin") as demo:
         similarity = gr.Textbox(label="Similarity", interactive=False)
         spread = gr.Textbox(label="Spread", interactive=False)
     contexts = gr.Dataframe(
-        headers=COLUMNS, label="Contexts that explain it", wrap=True, interactive=False, column_widths=WIDTHS
+        headers=COLUMNS,
+        label="Contexts that explain it",
+        wrap=True,
+        interactive=False,
+        column_widths=WIDTHS,
+        max_height=1000,
     )
     gr.on([button.click, first.submit, second.submit], compare, [first, second], [similarity, spread, contexts])
 

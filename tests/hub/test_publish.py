@@ -105,19 +105,24 @@ def test_what_is_refused_is_told_in_a_line(
     assert hub.repository("ctxsim/surrogate-large").main == before
 
 
-def test_no_network(ctxsim: Run, publish: Publish, folders: Path) -> None:
+def test_no_network(ctxsim: Run, publish: Publish, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [folders / "ctxsim/surrogate-large", "--repo-id", "ctxsim/surrogate-large"]
     ((code, _, err),) = publish((WRITER, words), endpoint=NOWHERE)
     assert code == 2 and err.count("\n") == 1 and "the Hub could not be reached" in err
+    code, _, err = ctxsim("publish", *words)
+    assert code == 2 and err.startswith("ctxsim publish: no token to publish with; log in")
+    monkeypatch.setenv("HF_TOKEN", WRITER)
     code, _, err = ctxsim("publish", *words)  # this process is offline
     assert code == 2 and err == "ctxsim publish: HF_HUB_OFFLINE is set, so nothing can be published; unset it\n"
 
 
+@pytest.mark.slow
 def test_an_upload_cut_off_leaves_nothing_and_again_ends_whole(
     hub: LoopbackHub, publish: Publish, folders: Path, tmp_path: Path
 ) -> None:
     folder = copy(folders / "ctxsim/generator-light", tmp_path / "cut")
     words = ["publish", str(folder), "--repo-id", "ctxsim/cut"]
+    hub.objects.clear()  # of what others published: nothing is sent that is there already
     hub.upload_begun.clear()
     hub.hold_uploads = threading.Event()
     env = environment(hub.endpoint, tmp_path / "home")
@@ -148,6 +153,7 @@ print(json.dumps(vectors))
 """
 
 
+@pytest.mark.slow
 def test_a_model_pushes_itself(hub: LoopbackHub, folders: Path, tmp_path: Path) -> None:
     env = environment(hub.endpoint, tmp_path / "home")
     pushed, local = run_python(PUSH, env, tmp_path, str(folders / "ctxsim/surrogate-large"))
