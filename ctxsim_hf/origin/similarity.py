@@ -3,12 +3,12 @@
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
@@ -40,12 +40,18 @@ DEFAULT_ORIGIN = "ctxsim/origin-light"
 REMEMBERED_SENTENCES = 200  # whose prepared contexts and background scores are kept, some MB each
 
 
-class JudgedContexts(NamedTuple):
+@dataclass(frozen=True)
+class JudgedContexts:
     """The context set of one sentence, ready to score any sentence in it."""
 
     contexts: np.ndarray
     prepared: Prepared
-    background: dict[str, np.ndarray]  # term -> (background, contexts)
+    _score_background: Callable[[Prepared], dict[str, np.ndarray]]
+
+    @cached_property
+    def background(self) -> dict[str, np.ndarray]:
+        """Term -> (background, contexts). Not before somebody asks: the mode `cosine` does not."""
+        return self._score_background(self.prepared)
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class PairScores:
     contexts: np.ndarray
     found_for_first: int
     terms: dict[str, np.ndarray]  # term -> (2, contexts)
-    background_terms: dict[str, np.ndarray]  # term -> (background, contexts)
+    judged: Sequence[JudgedContexts]  # the sets of the two sentences
     lexical: float  # TF-IDF cosine; nan where it has no weight
 
     @cached_property
@@ -67,12 +73,12 @@ class PairScores:
     @cached_property
     def background(self) -> np.ndarray:
         """(background, contexts): S of the background sentences."""
-        return self.settings.weights.combine(self.background_terms)
+        return self.settings.weights.combine(_side_by_side([found.background for found in self.judged]))
 
     @cached_property
     def vectors(self) -> np.ndarray:
         """(2, contexts): their cosine is the similarity by contexts."""
-        return comparable(self.settings.mode, self.scores, self.background, self.settings.ridge)
+        return self._vectors(slice(None))
 
     @property
     def similarity(self) -> float:
@@ -87,11 +93,14 @@ class PairScores:
     def directional(self) -> tuple[float, float]:
         """The cosine over the contexts of the first sentence alone, and over those of the second alone."""
         parts = slice(0, self.found_for_first), slice(self.found_for_first, None)
-        first, second = (
-            cosine(*comparable(self.settings.mode, self.scores[:, p], self.background[:, p], self.settings.ridge))
-            for p in parts
-        )
+        first, second = (cosine(*self._vectors(contexts)) for contexts in parts)
         return first, second
+
+    def _vectors(self, contexts: slice) -> np.ndarray:
+        settings, scores = self.settings, self.scores[:, contexts]
+        if settings.mode == "cosine":
+            return scores
+        return comparable(settings.mode, scores, self.background[:, contexts], settings.ridge)
 
 
 class OriginSimilarity:
@@ -204,7 +213,7 @@ class OriginSimilarity:
                 np.concatenate([found.contexts for found in judged]),
                 len(judged[0].contexts),
                 _side_by_side([self.scorer.terms(prepared, found.prepared) for found in judged]),
-                _side_by_side([found.background for found in judged]),
+                judged,
                 overlap,
             )
         if few:
@@ -222,7 +231,8 @@ class OriginSimilarity:
         if sentence not in self._judged:
             (contexts,) = self.context_sets([sentence])
             prepared = self.scorer.prepare_contexts(self.index.tokens(contexts))
-            self._judged[sentence] = JudgedContexts(contexts, prepared, self.scorer.terms(self.background, prepared))
+            score_background = partial(self.scorer.terms, self.background)
+            self._judged[sentence] = JudgedContexts(contexts, prepared, score_background)
             if len(self._judged) > REMEMBERED_SENTENCES:
                 self._judged.popitem(last=False)
         self._judged.move_to_end(sentence)
