@@ -121,8 +121,11 @@ def compare(torch_encoder: SentenceEncoder, exported: SentenceEncoder, precision
 
 
 def _any_sentences(encoder: SentenceEncoder) -> list[str]:
-    """From empty to longer than the model reads, of tokens it knows: comparing needs no text, and no language."""
-    draw = random.Random(0)
-    words = [token.replace("▁", " ") for token in sorted(encoder.tokenizer.get_vocab())]  # type: ignore[attr-defined]
-    longest = encoder.max_tokens + 10
-    return ["", *("".join(draw.choices(words, k=draw.randint(1, longest))) for _ in range(COMPARED_SENTENCES - 1))]
+    """From empty to as long as the model reads, of tokens it knows, special ones too: comparing needs no text."""
+    draw, tokenizer = random.Random(0), encoder.tokenizer
+    words = [token.replace("▁", " ") for token in sorted(tokenizer.get_vocab())]  # type: ignore[attr-defined]
+    lengths = [draw.randint(0, encoder.max_tokens) for _ in range(4 * COMPARED_SENTENCES)]
+    sentences = ["", *("".join(draw.choices(words, k=length)) for length in lengths)]
+    ids = tokenizer(sentences, add_special_tokens=True)["input_ids"]
+    fitting = [text for text, row in zip(sentences, ids, strict=True) if len(row) <= encoder.max_tokens]
+    return fitting[:COMPARED_SENTENCES]
