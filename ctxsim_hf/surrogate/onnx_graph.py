@@ -2,7 +2,7 @@
 
 The exporter that traces is used: torch's newer one takes ten times as long and needs another package. Its graph is
 left as it is, since onnxruntime fuses it on loading; fused beforehand (onnxruntime.transformers, attention and layer
-norms included) a RoBERTa-base took a tenth longer, in fp32 and in int8.
+norms included) a RoBERTa-base took up to a tenth longer, in fp32 and in int8.
 
 int8 means the matrix products: weights by output channel in 7 of the 8 bits, since processors without VNNI add two
 products of 8 bits in 16 and would overflow. Token embeddings stay as they are; they cost no time.
