@@ -5,19 +5,25 @@ BIN := .venv/bin
 export OMP_WAIT_POLICY ?= PASSIVE
 # Corpora that `make artefacts` leaves out: the captions of one picture are paraphrases, which is half a label.
 WITHOUT ?= flickr8k flickr30k
+# What the demo looks for in the documentation.
+QUERIES := "how to delete a directory" "the connection was refused" "speed up a slow loop"
 
 .PHONY: help demo test test-slow test-app artefacts lint format bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
-demo: .venv/installed     ## from the documentation on this machine to chunks and a tokenizer
+demo: .venv/installed     ## the documentation on this machine becomes a similarity of its own, in about ten minutes
 	$(BIN)/python -m ctxsim_hf.corpus.demo_corpus demo/documentation.jsonl
-	$(BIN)/ctxsim chunk --corpus demo/documentation.jsonl --keep-columns title --workers 2 --output demo/chunks
-	$(BIN)/ctxsim train-tokenizer --chunks demo/chunks --vocab-size 16000 --lowercase --output demo/tokenizer
-	$(BIN)/ctxsim contexts --chunks demo/chunks
+	$(BIN)/ctxsim adapt --corpus demo/documentation.jsonl --minutes 8 --output demo
+	@test -d demo/ctxsim/harvested-pairs || $(BIN)/python dataset_scripts/build_harvested_pairs.py --harvest demo/pairs --output demo/ctxsim/harvested-pairs
+	@cp -r metrics/origin demo/ctxsim/
+	@test -d demo/search || $(BIN)/ctxsim search --index demo/search --surrogate demo/ctxsim/surrogate-light --chunks demo/chunks --num-processes 2
+	cd demo && ../$(BIN)/python ../docs/three_lines.py
+	cd demo && for query in $(QUERIES); do ../$(BIN)/ctxsim search --index search --top-k 3 "$$query"; done
+	cd demo && ../$(BIN)/ctxsim similarity --origin ctxsim/origin-light "How to copy a file." "A duplicate of the file is made." --explain
 
-test: lint                ## ruff, mypy, pytest
-	$(BIN)/pytest
+test: lint                ## ruff, mypy, pytest on two processes
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 test-slow: .venv/installed  ## the tests that start many processes
 	$(BIN)/pytest -m slow
@@ -26,14 +32,9 @@ test-app: .venv/app       ## the metric's page, driven in headless Chromium; lea
 	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell
 	$(BIN)/pytest -m slow tests/hub/test_app.py
 
-# Every command below goes on where it was interrupted, and does nothing where it is finished.
-artefacts: .venv/installed  ## train everything on real text: make artefacts DATA=corpora OUT=folder
+artefacts: .venv/installed  ## train everything on real text, in about an hour: make artefacts DATA=corpora OUT=folder
 	@test -n "$(DATA)" -a -n "$(OUT)" || { echo "say where the corpora are and where to put the models: make artefacts DATA=DIR OUT=DIR"; exit 2; }
-	$(BIN)/ctxsim chunk --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --workers 2 --output $(OUT)/chunks
-	$(BIN)/ctxsim train-tokenizer --chunks $(OUT)/chunks --vocab-size 16000 --lowercase --output $(OUT)/tokenizer
-	$(BIN)/ctxsim train discriminator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --max-steps 800 --checkpoint-every 100 --output $(OUT)/discriminator
-	$(BIN)/ctxsim train generator --chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --epochs 2 --checkpoint-every 500 --output $(OUT)/generator
-	$(BIN)/ctxsim index --chunks $(OUT)/chunks --discriminator $(OUT)/discriminator --generator $(OUT)/generator --workers 2 --output $(OUT)/origin
+	$(BIN)/ctxsim adapt --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --minutes 60 --output $(OUT)
 
 lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff check .
@@ -48,8 +49,8 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_corpus $(if $(DATA),--corpus $(DATA))
 	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
-	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/origin)
-	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/origin)
+	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
+	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 
 clean:                    ## remove the environment and what the demo made
