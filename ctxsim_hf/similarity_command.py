@@ -12,6 +12,7 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity
 from ctxsim_hf.stage import writing
+from ctxsim_hf.surrogate.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
@@ -60,9 +61,17 @@ def run(arguments: SimilarityArguments) -> str:
 
 def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:
     if arguments.surrogate:
-        return f"{_open_surrogate(arguments.surrogate).similarity([first], [second])[0]:.4f}"
+        score = float(_open_surrogate(arguments.surrogate).similarity([first], [second])[0])
+        return f"{score:.4f}{_what_it_means(score, arguments.surrogate)}"
     explanation = _open_origin(arguments).explain(first, second)
-    return str(explanation) if arguments.explain else f"{explanation.similarity:.4f}"
+    meaning = _what_it_means(explanation.similarity, arguments.origin or DEFAULT_ORIGIN)
+    return f"{explanation if arguments.explain else f'{explanation.similarity:.4f}'}{meaning}"
+
+
+def _what_it_means(score: float, folder: str) -> str:
+    """How it compares with the scores of random and of adjacent sentences, if those were saved with the model."""
+    thresholds = Thresholds.load(folder)
+    return f"\n{thresholds.describe(score)}" if thresholds else ""
 
 
 def _score_pairs(arguments: SimilarityArguments, first: list[str], second: list[str]) -> Iterator[tuple[float, ...]]:

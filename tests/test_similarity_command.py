@@ -1,12 +1,15 @@
 """`ctxsim similarity` by a surrogate; by an origin see origin/test_similarity.py."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_surrogate import mixed_sentences, save_tiny
 
 from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.surrogate.thresholds import Thresholds
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -28,6 +31,13 @@ def test_two_sentences_and_a_file_of_pairs(ctxsim: Run, surrogate: Path, tmp_pat
     rows = [line.split("\t") for line in (tmp_path / "scored.tsv").read_text().splitlines()]
     assert [row[:2] for row in rows] == [list(pair) for pair in zip(first, second, strict=True)]
     assert [float(row[2]) for row in rows] == pytest.approx(scores.tolist(), abs=2e-6)
+
+
+def test_what_a_score_means(ctxsim: Run, surrogate: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(surrogate, tmp_path / "surrogate"))
+    Thresholds.from_scores(random=np.linspace(-1, 0.5, 1001), adjacent=np.linspace(0, 2, 1001)).save(folder)
+    code, out, _ = ctxsim("similarity", "--surrogate", folder, "One sentence.", "One sentence.")
+    assert (code, out) == (0, "1.0000\nabove 100 % of random pairs of sentences and 50 % of adjacent ones\n")
 
 
 def test_what_only_an_origin_has(ctxsim: Run, surrogate: Path) -> None:
