@@ -9,9 +9,11 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConf
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.models.configuration_ctxsim import LightContextGeneratorConfig
 from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
+from ctxsim_hf.models.modeling_surrogate import SurrogateModel
 from ctxsim_hf.models.registration import register_auto_classes
 from ctxsim_hf.models.sentence_transformers_files import max_tokens
 from ctxsim_hf.train.context_data import check_vocabulary
+from ctxsim_hf.train.generator_start import most_dimensions, start_as_mean, token_states
 
 if TYPE_CHECKING:
     from ctxsim_hf.train.surrogate import SurrogateArguments
@@ -70,27 +72,26 @@ def _from_checkpoint(
 
 @torch.no_grad()
 def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
-    """A light generator's input vectors, as strong as RoBERTa starts its own. A narrower surrogate gets their
-    projection on as many principal axes, which keeps the products between vectors best; a wider one is refused, for
-    there is nothing to fill the rest with."""
+    """A surrogate then starts as the mean of these vectors. A cross surrogate, which takes no mean, starts with them
+    as strong as RoBERTa starts its own. A wider model is refused: there is nothing to fill the rest with."""
     config = _read_config(folder, "--token-embeddings")
     if config.model_type != LightContextGeneratorConfig.model_type:
         raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
     _check_same_vocabulary(folder, config.vocab_size, tokenizer)
-    vectors = LightContextGeneratorModel.from_pretrained(folder).input_embeddings.weight.double()
+    generator = LightContextGeneratorModel.from_pretrained(folder)
     own = model.roberta.embeddings.word_embeddings.weight
-    if own.shape[1] > vectors.shape[1]:
+    if own.shape[1] > (most := most_dimensions(generator)):
         raise UserError(
-            f"the token vectors of {folder!r} have {vectors.shape[1]} numbers, the surrogate needs {own.shape[1]}; "
+            f"the token vectors of {folder!r} are enough for {most} dimensions, the surrogate needs {own.shape[1]}; "
             "train a wider generator, or lower --hidden-size"
         )
-    if own.shape[1] < vectors.shape[1]:
-        _, axes = torch.linalg.eigh(vectors.T @ vectors)  # ascending
-        axes = axes.flip(1)[:, : own.shape[1]]
-        axes *= axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # an axis has no direction of its own
-        vectors = vectors @ axes
-    own.copy_(vectors * (model.config.initializer_range / vectors.std()))
+    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
+    own.copy_(token_states(generator, own.shape[1], marks))
     own[tokenizer.pad_token_id] = 0
+    if isinstance(model, SurrogateModel):
+        start_as_mean(model.roberta)
+    else:
+        own *= model.config.initializer_range
 
 
 def _read_config(name: str, flag: str) -> Any:
