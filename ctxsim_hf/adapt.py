@@ -10,22 +10,29 @@ same command goes on where it was and does no finished stage again.
 """
 
 import os
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.cli import run_verb
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.presets import PRESETS
+from ctxsim_hf.stage import describe_stage
+from ctxsim_hf.steps import Step, run_steps
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
 SHARES = {"discriminator": 0.12, "generator": 0.35, "harvest": 0.1, "surrogate": 0.25}
 PAIRS_A_MINUTE = 200_000  # harvested in groups, by one core
+LEXICAL_WEIGHT = 1.0  # in the pairs' labels: contexts and common words err differently, and together less
 MOST_EPOCHS = 10  # few documents are soon learned by heart
+MADE_BY = {
+    "chunks": "chunk",
+    "tokenizer": "train-tokenizer",
+    "discriminator": "train discriminator",
+    "generator": "train generator",
+    "pairs": "harvest",
+}
 
 
 @dataclass(kw_only=True)
@@ -47,8 +54,37 @@ class AdaptArguments:
             raise UserError(f"--minutes must be above 0, got {self.minutes}")
         self.workers = self.workers or len(os.sched_getaffinity(0))
 
+    @property
+    def folder(self) -> "AdaptedFolder":
+        return AdaptedFolder(self.output, self.preset)
+
+
+@dataclass(frozen=True)
+class AdaptedFolder:
+    """Where things are in the folder that `ctxsim adapt` makes."""
+
+    path: str
+    preset: str
+
+    @classmethod
+    def find(cls, path: str) -> "AdaptedFolder":
+        """In a folder that is there; refuses one that `ctxsim adapt` did not make, or did not finish."""
+        if not any(Path(path).glob("chunks*")):
+            raise UserError(f"expected a folder made by `ctxsim adapt`, but {path!r} has no chunks")
+        origins = [f"origin-{preset}" for preset in PRESETS if Path(path, f"ctxsim/origin-{preset}").exists()]
+        if len(origins) > 1:
+            raise UserError(f"expected one origin in {path + '/ctxsim'!r}, found {', '.join(origins)}")
+        if not origins:
+            raise UserError(f"{path!r} is not finished: it has no ctxsim/origin-*; run `ctxsim adapt` again, to go on")
+        return cls(path, origins[0].removeprefix("origin-"))
+
+    def describe(self) -> dict[str, Any]:
+        """How a stage that reads the folder records it; refuses what is not finished."""
+        found = {name: describe_stage(self.place(name), command) for name, command in MADE_BY.items()}
+        return found | {"origin": describe_stage(self.origin, "index")}
+
     def place(self, name: str) -> str:
-        return str(Path(self.output) / name)
+        return str(Path(self.path) / name)
 
     @property
     def origin(self) -> str:
@@ -58,33 +94,28 @@ class AdaptArguments:
     def surrogate(self) -> str:
         return self.place(f"ctxsim/surrogate-{self.preset}")
 
+    def harvest_flags(self, pairs: int) -> list[str]:
+        lexical = ["--lexical-weight", str(LEXICAL_WEIGHT)]
+        return ["--origin", self.origin, "--pairs", str(pairs), "--mode", "group", *lexical]
 
-class Step(NamedTuple):
-    verb: str
-    flags: list[str]
-    leaves: str  # what is there once the step is done
-
-    def __str__(self) -> str:
-        return f"ctxsim {self.verb} {' '.join(self.flags)}"
+    def surrogate_flags(self, pairs: str) -> list[str]:
+        """How a surrogate is trained on pairs, but for how long."""
+        sizes = PRESETS[self.preset]
+        width = sizes.get("light_generator", {"hidden_size": 0})["hidden_size"]
+        wide_enough = width >= sizes["surrogate"]["hidden_size"]
+        start = ["--token-embeddings", self.place("generator")] if wide_enough else []
+        return ["--pairs", pairs, "--tokenizer", self.place("tokenizer"), "--preset", self.preset, *start]
 
 
 def run(arguments: AdaptArguments) -> str:
     """Do what is not done yet; returns what was made, how good it is, and how to use it."""
-    steps, start = plan(arguments), time.monotonic()
-    for number, step in enumerate(steps, 1):
-        place = f"[{number}/{len(steps)}]"
-        if Path(step.leaves).exists():
-            _say(f"{place} {step.leaves} is there already")
-            continue
-        spent = (time.monotonic() - start) / 60
-        _say(f"{place} {spent:.0f} of about {arguments.minutes:.0f} minutes\n{step}")
-        run_verb(step.verb, step.flags)
-    return _closing(arguments)
+    run_steps(plan(arguments), arguments.minutes)
+    return _closing(arguments.folder)
 
 
 def plan(arguments: AdaptArguments) -> list[Step]:
     """The steps. They follow from the arguments alone, so that an interrupted run is met by the same ones."""
-    place, preset = arguments.place, ["--preset", arguments.preset]
+    folder, place, preset = arguments.folder, arguments.folder.place, ["--preset", arguments.preset]
     sizes, workers = PRESETS[arguments.preset], ["--workers", str(arguments.workers)]
     chunks, learned = ["--chunks", place("chunks")], ["--chunks", place("chunks"), "--tokenizer", place("tokenizer")]
     pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_A_MINUTE))
@@ -92,51 +123,38 @@ def plan(arguments: AdaptArguments) -> list[Step]:
     def limits(stage: str) -> list[str]:
         return ["--epochs", str(MOST_EPOCHS), "--max-train-minutes", f"{SHARES[stage] * arguments.minutes:g}"]
 
-    def stage(verb: str, flags: list[str], output: str) -> Step:
-        return Step(verb, [*flags, "--output", output], output)
-
     reading = ["--corpus", *arguments.corpus, "--text-column", arguments.text_column, "--language", arguments.language]
     models = ["--discriminator", place("discriminator"), "--generator", place("generator")]
     vocabulary = ["--vocab-size", str(sizes["vocab_size"]), *(["--lowercase"] if sizes["lowercase"] else [])]
-    light = sizes.get("light_generator", {"hidden_size": 0})
-    kind = [] if light["hidden_size"] else ["--kind", "seq2seq", "--direction", "all"]
-    wide_enough = light["hidden_size"] >= sizes["surrogate"]["hidden_size"]
-    start = ["--token-embeddings", place("generator")] if wide_enough else []
-    systems = [f"surrogate-{arguments.preset}=surrogate:{arguments.surrogate}", "tfidf"]
+    kind = [] if "light_generator" in sizes else ["--kind", "seq2seq", "--direction", "all"]
+    systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
     return [
-        stage("chunk", [*reading, *workers], place("chunks")),
-        stage("train-tokenizer", [*chunks, *vocabulary], place("tokenizer")),
-        stage("train discriminator", [*learned, *preset, *limits("discriminator")], place("discriminator")),
-        stage("train generator", [*learned, *preset, *kind, *limits("generator")], place("generator")),
-        stage("index", [*chunks, *models, *workers], arguments.origin),
-        stage("harvest", ["--origin", arguments.origin, "--pairs", str(pairs), "--mode", "group"], place("pairs")),
-        stage(
-            "train surrogate",
-            ["--pairs", place("pairs"), *learned[2:], *preset, *start, *limits("surrogate")],
-            arguments.surrogate,
+        Step.stage("chunk", [*reading, *workers], place("chunks")),
+        Step.stage("train-tokenizer", [*chunks, *vocabulary], place("tokenizer")),
+        Step.stage("train discriminator", [*learned, *preset, *limits("discriminator")], place("discriminator")),
+        Step.stage("train generator", [*learned, *preset, *kind, *limits("generator")], place("generator")),
+        Step.stage("index", [*chunks, *models, *workers], folder.origin),
+        Step.stage("harvest", folder.harvest_flags(pairs), place("pairs")),
+        Step.stage(
+            "train surrogate", [*folder.surrogate_flags(place("pairs")), *limits("surrogate")], folder.surrogate
         ),
-        stage("evaluate", [*systems, "--label-free", "--save-thresholds", *chunks], place("label-free")),
-        *(Step("card", [folder], f"{folder}/README.md") for folder in (arguments.surrogate, arguments.origin)),
+        Step.evaluation([*systems, "--label-free", "--save-thresholds", *chunks], place("label-free")),
+        *(Step("card", [model], f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
 
 
-def _closing(arguments: AdaptArguments) -> str:
-    table = Path(arguments.place("label-free"), "results.md").read_text("utf-8")
-    name = Path(arguments.surrogate).name
+def _closing(folder: AdaptedFolder) -> str:
+    table = Path(folder.place("label-free"), "results.md").read_text("utf-8")
+    name = Path(folder.surrogate).name
     return "\n".join(
         [
-            f"made {arguments.surrogate} (fast) and {arguments.origin} (with reasons)",
+            f"made {folder.surrogate} (fast) and {folder.origin} (with reasons)",
             "",
             table.strip(),
             "",
-            f"In {arguments.output}:",
+            f"In {folder.path}:",
             "    from ctxsim_hf import SentenceEncoder",
             f'    encoder = SentenceEncoder.from_pretrained("ctxsim/{name}")',
             '    encoder.similarity(["One sentence."], ["Another sentence."])',
         ]
     )
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

@@ -22,6 +22,7 @@ class Verb(NamedTuple):
 VERBS = {
     "adapt": Verb("ctxsim_hf.adapt", "AdaptArguments", "Documents to a surrogate of their domain: all in a row."),
     "chunk": Verb("ctxsim_hf.corpus.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
+    "sample": Verb("ctxsim_hf.corpus.sampling", "SampleArguments", "The chunks of a share of the documents."),
     "contexts": Verb("ctxsim_hf.corpus.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
     "train-tokenizer": Verb("ctxsim_hf.corpus.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
     "train discriminator": Verb(
@@ -50,6 +51,7 @@ VERBS = {
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
     ),
+    "ablate": Verb("ctxsim_hf.ablate", "AblateArguments", "What each part of the method is worth, beside the paper."),
     "card": Verb(
         "ctxsim_hf.hub.cards", "CardArguments", "What the Hub shows of a folder: how it was made, its limits."
     ),

@@ -137,7 +137,9 @@ class Stage:
         """Seal the folder: record counts and digests, then give it its name."""
         self.log("finished")
         names = sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
-        files = {name: describe_file(self.folder / name) for name in names if name not in (STAGE_FILE, LOG_FILE)}
+        # Whatever log it is: a stage made of stages holds theirs too.
+        kept = [name for name in names if name != STAGE_FILE and Path(name).name != LOG_FILE]
+        files = {name: describe_file(self.folder / name) for name in kept}
         write_json(self.folder / STAGE_FILE, self.recipe | {"counts": dict(counts), "files": files})
         replaced = self.output.with_name(self.output.name + ".replaced")
         if self.output.exists():
@@ -152,10 +154,10 @@ class Stage:
         self._lock.release()
 
 
-def read_stage(folder: str | Path, command: str | None = None) -> dict[str, Any]:
-    """The stage.json of a finished folder, which `command` must have made if given."""
+def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
+    """The stage.json of a finished folder, which one of `commands` must have made if given; errors name the first."""
     folder = Path(folder)
-    wanted = f"a folder made by `ctxsim {command}`" if command else "a folder made by a ctxsim command"
+    wanted = f"a folder made by `ctxsim {commands[0]}`" if commands else "a folder made by a ctxsim command"
     path = folder / STAGE_FILE
     if not path.exists():
         partial = folder.with_name(folder.name + ".partial")
@@ -168,7 +170,7 @@ def read_stage(folder: str | Path, command: str | None = None) -> dict[str, Any]
         made_by = record["command"]
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{str(path)!r} is damaged ({error}); make the folder again with --overwrite") from None
-    if command and made_by != command:
+    if commands and made_by not in commands:
         raise UserError(f"expected {wanted}, but {str(folder)!r} was made by `ctxsim {made_by}`")
     return record
 
@@ -203,10 +205,10 @@ def verify_files_once(folder: str | Path, record: Mapping[str, Any]) -> None:
         marker.touch()
 
 
-def describe_stage(folder: str | Path, command: str) -> dict[str, Any]:
+def describe_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
     """How a stage that reads this folder records it: one digest for everything in it (stage.json holds the digest of
     each file), and where that came from in turn. Not where it lay: a folder may be moved."""
-    record = read_stage(folder, command)
+    record = read_stage(folder, *commands)
     return {"xxh3_128": digest_file(Path(folder) / STAGE_FILE), "inputs": record["inputs"]}
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import read_stage, verify_files
+from ctxsim_hf.stage import describe_stage, read_stage, verify_files
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 SPLITS = ("train", "held_out")
 SHARD_PATTERN = "data/chunks-*.parquet"
+COMMANDS = ("chunk", "sample")  # that make folders of chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,17 @@ def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":
 
 def check_chunks(folder: str | Path, split: str | None = None) -> None:
     """Refuse a folder that `ctxsim chunk` did not finish, or that lost a file since, or has nothing in the split."""
-    record = read_stage(folder, "chunk")
+    record = read_stage(folder, *COMMANDS)
     verify_files(folder, record, digests=False)
     if split is not None and not record["counts"]["chunks"][split]:
         raise UserError(
             f"{str(folder)!r} has no {split} chunks; add documents, or chunk again with another --held-out share"
         )
+
+
+def describe_chunks(folder: str | Path) -> dict[str, Any]:
+    """How a stage that reads a folder of chunks records it."""
+    return describe_stage(folder, *COMMANDS)
 
 
 def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:

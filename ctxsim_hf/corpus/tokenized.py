@@ -20,9 +20,9 @@ import xxhash
 from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 
-from ctxsim_hf.corpus.chunks import SHARD_PATTERN, check_chunks
+from ctxsim_hf.corpus.chunks import SHARD_PATTERN, check_chunks, describe_chunks
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import describe_stage, digest_file
+from ctxsim_hf.stage import digest_file
 
 if TYPE_CHECKING:
     from transformers import TokenizersBackend
@@ -117,7 +117,7 @@ def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str
     tokenizer_file = Path(tokenizer_folder) / "tokenizer.json"
     if not tokenizer_file.exists():
         raise UserError(f"no tokenizer in {str(tokenizer_folder)!r}: expected a file tokenizer.json there")
-    made_from = [FORMAT, describe_stage(chunks, "chunk")["xxh3_128"], digest_file(tokenizer_file), split]
+    made_from = [FORMAT, describe_chunks(chunks)["xxh3_128"], digest_file(tokenizer_file), split]
     folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
     folder.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(str(folder) + ".lock"):

@@ -22,9 +22,9 @@ from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.arguments import StageArguments
-from ctxsim_hf.corpus.chunks import SHARD_PATTERN
+from ctxsim_hf.corpus.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import Stage, describe_stage, read_stage, verify_files
+from ctxsim_hf.stage import Stage, read_stage, verify_files
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, as RoBERTa's; <mask> comes last
 MASK_TOKEN = "<mask>"
@@ -57,9 +57,9 @@ class TokenizerArguments(StageArguments):
 
 def run(arguments: TokenizerArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
-    chunked = read_stage(arguments.chunks, "chunk")
+    chunked = read_stage(arguments.chunks, *COMMANDS)
     verify_files(arguments.chunks, chunked, digests=False)
-    inputs = {"chunks": describe_stage(arguments.chunks, "chunk")}
+    inputs = {"chunks": describe_chunks(arguments.chunks)}
     with Stage(
         "train-tokenizer", arguments, inputs, packages=("sentencepiece", "tokenizers", "transformers")
     ) as stage:

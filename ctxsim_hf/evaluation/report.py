@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ctxsim_hf.evaluation.cases import Case, find_cases
 from ctxsim_hf.evaluation.examples import Examples
 from ctxsim_hf.evaluation.paper_figures import ALL_ROWS, OWN_ROWS
@@ -23,6 +25,7 @@ from ctxsim_hf.evaluation.tables import (
 from ctxsim_hf.evaluation.tasks import STS
 from ctxsim_hf.stage import write_json, writing
 
+SCORES_FILE = "scores.npy"
 HEADING = "Spearman's correlation with people; for triplets, accuracy"
 DIFFERENCES = "A star where the 95 % interval of the paired difference leaves out 0"
 
@@ -39,12 +42,28 @@ class Report:
         return "\n\n".join([HEADING, *parts, *(["\n".join(found)] if (found := notes(self.systems)) else [])])
 
     def write(self, folder: Path, about: dict[str, Any]) -> str:
-        """results.json, results.md and results.png; gives a line to say so."""
-        write_json(folder / "results.json", about | self.to_json())
+        """scores.npy, results.md, results.png, and results.json last: where that is, all are. Gives a line to say
+        so."""
+        with writing(folder / SCORES_FILE) as path, path.open("wb") as file:
+            np.save(file, self.scores(), allow_pickle=False)
         with writing(folder / "results.md") as path:
             path.write_text(self.to_markdown(), "utf-8")
-        no_plot = write_plot(self.systems, folder / "results.png")
+        no_plot = self.draw(folder / "results.png")
+        write_json(folder / "results.json", about | self.to_json())
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
+
+    def scores(self) -> np.ndarray:
+        """What each system gives each pair, seeds averaged: (systems, pairs), one task after another."""
+        return np.stack(
+            [
+                np.concatenate([np.mean(result.scores, axis=0, dtype=np.float64) for result in system.tasks])
+                for system in self.systems
+            ]
+        )
+
+    def draw(self, path: Path) -> str | None:
+        """Gives what to say where there can be no plot."""
+        return write_plot(self.systems, path)
 
     def to_json(self) -> dict[str, Any]:
         """Figures as fractions of 1: a row for each system and task, averages, and differences to the first system."""

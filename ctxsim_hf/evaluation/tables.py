@@ -39,7 +39,7 @@ def difference_table(systems: Sequence[SystemResult]) -> Table:
     if not others:
         return []
     rows = [[f"{first.name} ahead of", *first.main_figures()]]
-    return rows + [[other.name, *map(_difference, compare(first, other).values())] for other in others]
+    return rows + [[other.name, *map(show_difference, compare(first, other).values())] for other in others]
 
 
 def interval_table(systems: Sequence[SystemResult]) -> Table:
@@ -48,10 +48,10 @@ def interval_table(systems: Sequence[SystemResult]) -> Table:
     for system in systems:
         for result in system.tasks:
             about = [system.name, result.task, result.split, f"{result.pairs:,}"]
-            rows += [[*about, measure, _value(e), _interval(e)] for measure, e in result.figures.items()]
+            rows += [[*about, measure, show_value(e), show_interval(e)] for measure, e in result.figures.items()]
         for measure in ("spearman", "pearson"):
             if average := system.figures(measure).get(AVERAGE):
-                rows.append([system.name, AVERAGE, "", "", measure, _value(average), _interval(average)])
+                rows.append([system.name, AVERAGE, "", "", measure, show_value(average), show_interval(average)])
     return rows
 
 
@@ -87,6 +87,21 @@ def as_markdown(table: Table) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 
 
+def show_difference(estimate: Estimate) -> str:
+    """A star where the interval leaves out 0."""
+    if estimate.undefined:
+        return "undefined"
+    return f"{100 * estimate.value:+.1f}{'*' if estimate.low > 0 or estimate.high < 0 else ''}"
+
+
+def show_value(estimate: Estimate) -> str:
+    return "undefined" if estimate.undefined else f"{100 * estimate.value:.1f}"
+
+
+def show_interval(estimate: Estimate) -> str:
+    return estimate.undefined or f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
+
+
 def _paper_part(system: SystemResult, tasks: Sequence[str], paper_rows: Sequence[str]) -> Table:
     """The paper's figures for the same columns, where it has any; it reports test splits."""
     measures = {result.task: next(iter(result.figures)) for result in system.tasks if result.split == "test"}
@@ -104,19 +119,4 @@ def _cell(estimate: Estimate, deviation: float | None) -> str:
     if estimate.undefined:
         return "undefined"
     seeds = "" if deviation is None else f" sd {100 * deviation:.1f}"
-    return f"{_value(estimate)} +-{50 * (estimate.high - estimate.low):.1f}{seeds}"
-
-
-def _difference(estimate: Estimate) -> str:
-    """A star where the interval leaves out 0."""
-    if estimate.undefined:
-        return "undefined"
-    return f"{100 * estimate.value:+.1f}{'*' if estimate.low > 0 or estimate.high < 0 else ''}"
-
-
-def _value(estimate: Estimate) -> str:
-    return "undefined" if estimate.undefined else f"{100 * estimate.value:.1f}"
-
-
-def _interval(estimate: Estimate) -> str:
-    return estimate.undefined or f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
+    return f"{show_value(estimate)} +-{50 * (estimate.high - estimate.low):.1f}{seeds}"

@@ -13,13 +13,12 @@ from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 
 from ctxsim_hf.corpus.chunking import ChunkArguments
-from ctxsim_hf.corpus.chunks import read_chunks
+from ctxsim_hf.corpus.chunks import describe_chunks, read_chunks
 from ctxsim_hf.corpus.lexical import TfidfCosine, count_words
 from ctxsim_hf.corpus.parallel import ordered_map
 from ctxsim_hf.corpus.reading import Columns, Corpus, Flaw
 from ctxsim_hf.corpus.sentences import split_document
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import describe_stage
 
 FORMAT = 1  # raise it whenever the same text would be counted differently
 TASK_CHARS = 2_000_000  # of text that a worker counts at once
@@ -35,7 +34,7 @@ def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosin
         data_root (`str` or `Path`, *optional*): Folder of data sets.
     """
     if chunks is not None:
-        return _cached(describe_stage(chunks, "chunk"), lambda: _count_chunks(chunks))
+        return _cached(describe_chunks(chunks), lambda: _count_chunks(chunks))
     folders = sorted(Path(data_root, "corpora").glob("*/")) if data_root is not None else []
     if not folders:
         raise UserError(

@@ -8,6 +8,7 @@ import torch
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.corpus.chunks import describe_chunks
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import Mix
 from ctxsim_hf.harvest.plan import LEAST_PAIRS
@@ -100,7 +101,7 @@ class HarvestArguments(StageArguments):
         """What is read, as stage.json records it; refuses chunks that the origin was not made from."""
         found = describe_stage(origin_folder(self.origin), "index")
         if self.chunks is not None:
-            indexed, given = found["inputs"]["chunks"], describe_stage(self.chunks, "chunk")
+            indexed, given = found["inputs"]["chunks"], describe_chunks(self.chunks)
             if indexed["xxh3_128"] != given["xxh3_128"]:
                 raise UserError(
                     f"{self.origin!r} was made from chunks with the digest {indexed['xxh3_128']}, but {self.chunks!r} "

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.arguments import StageArguments
-from ctxsim_hf.corpus.chunks import SHARD_PATTERN
+from ctxsim_hf.corpus.chunks import SHARD_PATTERN, describe_chunks
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.corpus.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.errors import UserError
@@ -57,7 +57,7 @@ class IndexArguments(StageArguments):
 def run(arguments: IndexArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
     inputs = {
-        "chunks": describe_stage(arguments.chunks, "chunk"),
+        "chunks": describe_chunks(arguments.chunks),
         "discriminator": describe_stage(arguments.discriminator, "train discriminator"),
         "generator": [describe_stage(folder, "train generator") for folder in arguments.generator],
     }

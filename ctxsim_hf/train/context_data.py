@@ -8,9 +8,10 @@ import numpy as np
 from transformers import AutoTokenizer, TokenizersBackend
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.corpus.chunks import describe_chunks
 from ctxsim_hf.corpus.tokenized import TokenizedChunks, tokenize_chunks
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import describe_stage, digest_file
+from ctxsim_hf.stage import digest_file
 from ctxsim_hf.train.collators import SpecialIds
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
@@ -36,7 +37,7 @@ class ContextTrainingArguments(LoopArguments):
         tokenizer_file = Path(self.tokenizer) / "tokenizer.json"
         if not tokenizer_file.exists():
             raise UserError(f"no tokenizer in {self.tokenizer!r}: expected a file tokenizer.json there")
-        return {"chunks": describe_stage(self.chunks, "chunk"), "tokenizer": {"xxh3_128": digest_file(tokenizer_file)}}
+        return {"chunks": describe_chunks(self.chunks), "tokenizer": {"xxh3_128": digest_file(tokenizer_file)}}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,75 @@
+"""Arms of an ablation, evaluated -> one table beside the paper's, and a plot."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ctxsim_hf.evaluation.plot import write_arms_plot
+from ctxsim_hf.evaluation.report import DIFFERENCES, HEADING, Report
+from ctxsim_hf.evaluation.results import SystemResult, compare
+from ctxsim_hf.evaluation.tables import (
+    Table,
+    as_markdown,
+    interval_table,
+    notes,
+    show_difference,
+    show_interval,
+    show_value,
+)
+
+
+class Row(NamedTuple):
+    name: str
+    arm: SystemResult | None  # None for one that only the paper has
+    paper: float | None  # None for one that only we have
+
+
+@dataclass(frozen=True)
+class AblationReport(Report):
+    """The systems are arms, the full one first.
+
+    Args:
+        about (`str`): What is varied, and what is not.
+        paper (`Mapping[str, float]`): The paper's figures by the name of the arm, the full one first.
+    """
+
+    about: str = ""
+    paper: Mapping[str, float] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[Row]:
+        """Ours, then what only the paper has."""
+        for system in self.systems:
+            yield Row(system.name, system, self.paper.get(system.name))
+        ours = {system.name for system in self.systems}
+        for name, figure in self.paper.items():
+            if name not in ours:
+                yield Row(name, None, figure)
+
+    def table(self) -> Table:
+        full, *_ = self.systems
+        tasks = list(full.main_figures())
+        full_of_paper = next(iter(self.paper.values()), 0.0)
+        rows = [["arm", *(cell for task in tasks for cell in (task, "95 %", "to the first")), "paper", "to its first"]]
+        for name, arm, paper in self.rows():
+            cells = [""] * (3 * len(tasks))
+            if arm is not None:
+                figures, ahead = arm.main_figures(), compare(arm, full)
+                cells = []
+                for task in tasks:
+                    gap = "" if arm is full else show_difference(ahead[task])
+                    cells += [show_value(figures[task]), show_interval(figures[task]), gap]
+            gap = "" if paper in (None, full_of_paper) else f"{paper - full_of_paper:+.2f}"
+            rows.append([name, *cells, "" if paper is None else f"{paper:.2f}", gap])
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"paper": [{"arm": name, "stsb": figure} for name, figure in self.paper.items()]}
+
+    def to_markdown(self) -> str:
+        parts = [self.about, f"{HEADING}, x 100. {DIFFERENCES}. The paper's are of its own models on STSb."]
+        parts += [as_markdown(self.table()), "All figures.", as_markdown(interval_table(self.systems))]
+        return "\n\n".join([*parts, *notes(self.systems)]) + "\n"
+
+    def draw(self, path: Path) -> str | None:
+        return write_arms_plot([(row.name, row.arm, row.paper) for row in self.rows()], path)

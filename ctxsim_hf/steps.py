@@ -1,0 +1,53 @@
+"""Commands in a row, as `ctxsim adapt` and `ctxsim ablate` run them: what is there already is not made again."""
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxsim_hf.cli import run_verb
+
+
+class Step(NamedTuple):
+    """A command that could be typed as well."""
+
+    verb: str
+    flags: list[str]
+    leaves: str  # what is there once the step is done, and not before
+
+    @classmethod
+    def stage(cls, verb: str, flags: Sequence[str], output: str | Path) -> "Step":
+        return cls(verb, [*flags, "--output", str(output)], str(output))
+
+    @classmethod
+    def evaluation(cls, flags: Sequence[str], output: str | Path) -> "Step":
+        """An evaluation's folder grows file by file; results.json is the last."""
+        return cls("evaluate", [*flags, "--output", str(output)], str(Path(output) / "results.json"))
+
+    def __str__(self) -> str:
+        return f"ctxsim {self.verb} {shlex.join(self.flags)}"
+
+
+def run_steps(steps: Sequence[Step], minutes: float) -> None:
+    """Do what is not done yet, and show it.
+
+    Args:
+        steps: In order.
+        minutes (`float`): About how long all of them take, to be shown.
+    """
+    start = time.monotonic()
+    for number, step in enumerate(steps, 1):
+        place = f"[{number}/{len(steps)}]"
+        if Path(step.leaves).exists():
+            _say(f"{place} {step.leaves} is there already")
+            continue
+        spent = (time.monotonic() - start) / 60
+        _say(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
+        run_verb(step.verb, step.flags)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
