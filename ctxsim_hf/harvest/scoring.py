@@ -6,12 +6,11 @@ sentence in a context is computed once, in one matrix for the whole group.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from ctxsim_hf.harvest.context_pool import choose_pool
-from ctxsim_hf.origin.comparison import RESAMPLES, comparable, whiten
+from ctxsim_hf.origin.comparison import comparable, cosines_and_spreads, whiten
 from ctxsim_hf.origin.fit_score import Prepared
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
@@ -72,23 +71,3 @@ def _with_lexical(
         return scores
     first, second = ([sentences[member] for member in side] for side in pairs.T)
     return origin.settings.with_lexical(scores, origin.lexical.similarity(first, second))
-
-
-def cosines_and_spreads(vectors: np.ndarray, pairs: np.ndarray, seed: int) -> Labels:
-    """Of many pairs of vectors (vectors, contexts) what `comparison.cosine` and `comparison.context_spread` say."""
-    if not vectors.shape[1]:
-        return np.zeros(len(pairs)), np.full(len(pairs), np.nan)
-    first, second = pairs.T
-    counts = _context_counts(vectors.shape[1], seed)
-    products = counts @ (vectors[first] * vectors[second]).T  # (1 + resamples, pairs)
-    squares = counts @ (vectors * vectors).T  # (1 + resamples, vectors)
-    norms = np.sqrt(squares[:, first] * squares[:, second])
-    cosines = np.clip(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0), -1, 1)
-    return cosines[0], cosines[1:].std(0)
-
-
-@lru_cache(maxsize=64)
-def _context_counts(number: int, seed: int) -> np.ndarray:
-    """How often each context counts: once, and as drawn again with replacement."""
-    drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), size=RESAMPLES)
-    return np.concatenate([np.ones((1, number)), drawn])

@@ -12,6 +12,8 @@ sentence fits, where *usual* is how a fixed background of corpus sentences fits 
 | `whitened` | and decorrelated: contexts found for one sentence are alike, so their scores repeat each other |
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from ctxsim_hf.errors import UserError
@@ -74,20 +76,33 @@ def whiten(vectors: np.ndarray, background: np.ndarray, ridge: float) -> np.ndar
 
 def cosine(vector1: np.ndarray, vector2: np.ndarray) -> float:
     """Eq. 4; 0 where a vector is zero."""
-    return float(_cosines(np.ones((1, len(vector1))), vector1, vector2)[0])
+    return float(_ratios(vector1 @ vector2, np.sqrt((vector1 @ vector1) * (vector2 @ vector2))))
 
 
 def context_spread(vector1: np.ndarray, vector2: np.ndarray, seed: int = 0) -> float:
     """How steady the cosine is: its standard deviation when contexts are drawn again with replacement."""
-    if not len(vector1):
-        return float("nan")
-    number = len(vector1)
+    _, spreads = cosines_and_spreads(np.stack([vector1, vector2]), np.array([[0, 1]]), seed)
+    return float(spreads[0])
+
+
+def cosines_and_spreads(vectors: np.ndarray, pairs: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of many pairs of the vectors (vectors, contexts), named by their places (pairs, 2): both (pairs,)."""
+    if not vectors.shape[1]:
+        return np.zeros(len(pairs)), np.full(len(pairs), np.nan)
+    first, second = pairs.T
+    counts = _context_counts(vectors.shape[1], seed)
+    products = counts @ (vectors[first] * vectors[second]).T  # (1 + resamples, pairs)
+    squares = counts @ (vectors * vectors).T  # (1 + resamples, vectors)
+    cosines = _ratios(products, np.sqrt(squares[:, first] * squares[:, second]))
+    return cosines[0], cosines[1:].std(0)
+
+
+def _ratios(products: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    return np.clip(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0), -1, 1)
+
+
+@lru_cache(maxsize=64)
+def _context_counts(number: int, seed: int) -> np.ndarray:
+    """How often each context counts: once, and as drawn again with replacement."""
     drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), size=RESAMPLES)
-    return float(_cosines(drawn.astype(np.float64), vector1, vector2).std())
-
-
-def _cosines(weights: np.ndarray, vector1: np.ndarray, vector2: np.ndarray) -> np.ndarray:
-    """Cosines with each context counted as often as `weights` (rows, contexts) says."""
-    product = weights @ (vector1 * vector2)
-    norms = np.sqrt((weights @ (vector1 * vector1)) * (weights @ (vector2 * vector2)))
-    return np.clip(np.divide(product, norms, out=np.zeros_like(product), where=norms > 0), -1, 1)
+    return np.concatenate([np.ones((1, number)), drawn])

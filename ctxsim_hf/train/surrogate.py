@@ -47,15 +47,20 @@ class SurrogateArguments(LoopArguments):
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: str | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
     init: str | None = HfArg(default=None, help="Start from this RoBERTa checkpoint, a surrogate too.")
-    token_embeddings: str | None = HfArg(default=None, help="Start from the token vectors of this light generator.")
+    token_embeddings: str | None = HfArg(
+        default=None, help="Start as the weighted mean of this light generator's token vectors."
+    )
     hidden_size: int | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: int | None = HfArg(default=None, help="Layers; by default the preset's.")
     heads: int | None = HfArg(default=None, help="Attention heads; by default the preset's.")
     ffn_size: int | None = HfArg(default=None, help="Width of the feed-forward layers; by default the preset's.")
-    dropout: float | None = HfArg(default=None, help="Dropout; by default 0.1, or --init's.")
+    dropout: float | None = HfArg(
+        default=None, help="Dropout; by default 0.1, 0 with --token-embeddings, or --init's."
+    )
     max_sentence_tokens: int = HfArg(default=64, help="A longer sentence is cut.")
     tokens_per_batch: int = HfArg(
-        default=4096, help="Tokens of the different sentences in a batch of one process; lower it if memory runs out."
+        default=2048,
+        help="Tokens of the different sentences in a batch of one process; lower it if memory runs out.",
     )
     loss: str = HfArg(default="l2", help=f"On the cosines: {', '.join(LOSSES)}; l2 is the paper's.")
     labels: str = HfArg(default="as-is", help="as-is, or stretched: the scores' range is mapped to [-1, 1].")
@@ -99,6 +104,9 @@ class SurrogateArguments(LoopArguments):
             self.learning_rate = self.learning_rate or 1e-4  # the paper's
         else:
             self.preset = self.preset or "light"
+            if self.token_embeddings:  # little steps, and nothing that blurs what is known already
+                self.learning_rate = self.learning_rate or 2e-4
+                self.dropout = self.dropout or 0.0
             self.dropout = 0.1 if self.dropout is None else self.dropout
             fill_from_preset(self, "surrogate")
             if self.hidden_size % self.heads:  # type: ignore[operator]

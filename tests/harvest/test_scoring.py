@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.context_pool import choose_pool
-from ctxsim_hf.harvest.scoring import cosines_and_spreads, score_group, score_pairs
+from ctxsim_hf.harvest.scoring import score_group, score_pairs
 from ctxsim_hf.origin.comparison import MODES, comparable, context_spread, cosine
 from ctxsim_hf.origin.context_set import jaccard
 from ctxsim_hf.origin.similarity import OriginSimilarity
@@ -86,18 +86,6 @@ def test_a_pool_is_diverse_and_holds_no_sentence_of_the_group(origin: OriginSimi
     assert (likeness[~np.eye(20, dtype=bool)] < 0.5).all()
     sides = {text for chunk, place in index.text(contexts) for text in chunk.sentences[place - 1 : place + 2 : 2]}
     assert not sides & set(sentences)
-
-
-def test_many_cosines_are_what_one_is() -> None:
-    vectors = np.random.default_rng(0).normal(size=(4, 30))
-    vectors[3] = 0
-    pairs = np.array([[0, 1], [1, 2], [2, 3], [1, 1]])
-    scores, spreads = cosines_and_spreads(vectors, pairs, seed=5)
-    for (first, second), score, spread in zip(pairs, scores, spreads, strict=True):
-        assert score == pytest.approx(cosine(vectors[first], vectors[second]))
-        assert spread == pytest.approx(context_spread(vectors[first], vectors[second], seed=5), abs=1e-12)
-    scores, spreads = cosines_and_spreads(np.zeros((2, 0)), np.array([[0, 1]]), seed=0)
-    assert scores.tolist() == [0] and np.isnan(spreads).all()
 
 
 def test_both_modes_agree(planted: Path, sentences: list[str]) -> None:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.origin.comparison import MODES, comparable, context_spread, cosine, whiten
+from ctxsim_hf.origin.comparison import (
+    MODES,
+    RESAMPLES,
+    comparable,
+    context_spread,
+    cosine,
+    cosines_and_spreads,
+    whiten,
+)
 
 SCORES = np.array([[-1.0, -3.0], [-2.0, -2.0]])
 BACKGROUND = np.array([[-1.0, -6.0], [-3.0, -2.0]])  # means -2 and -4, deviations 1 and 2
@@ -68,6 +76,21 @@ def test_spread_is_that_of_the_mean_of_products() -> None:
     first = rng.choice([-1.0, 1.0], size=400)
     share = float((first > 0).mean())
     assert context_spread(first, np.ones(400)) == pytest.approx(2 * math.sqrt(share * (1 - share) / 400), rel=0.15)
+
+
+def test_many_pairs_and_contexts_drawn_again() -> None:
+    """A context that is drawn twice is as one that is there twice."""
+    vectors = np.random.default_rng(0).normal(size=(4, 30))
+    vectors[3] = 0
+    pairs = np.array([[0, 1], [1, 2], [2, 3], [1, 1]])
+    scores, spreads = cosines_and_spreads(vectors, pairs, seed=5)
+    drawn = np.random.default_rng(5).multinomial(30, np.full(30, 1 / 30), size=RESAMPLES)
+    for pair, score, spread in zip(pairs, scores, spreads, strict=True):
+        assert score == pytest.approx(cosine(*vectors[pair]))
+        expected = np.std([cosine(*np.repeat(vectors[pair], counts, axis=1)) for counts in drawn])
+        assert spread == pytest.approx(expected, abs=1e-12)
+    scores, spreads = cosines_and_spreads(np.zeros((2, 0)), np.array([[0, 1]]), seed=0)
+    assert scores.tolist() == [0] and np.isnan(spreads).all()
 
 
 def test_errors() -> None:
