@@ -10,8 +10,9 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
-from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity
+from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity, origin_folder
 from ctxsim_hf.stage import writing
+from ctxsim_hf.surrogate.find_surrogate import find_surrogate
 from ctxsim_hf.surrogate.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ def run(arguments: SimilarityArguments) -> str:
 def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:
     if arguments.surrogate:
         score = float(_open_surrogate(arguments.surrogate).similarity([first], [second])[0])
-        return f"{score:.4f}{_what_it_means(score, arguments.surrogate)}"
+        return f"{score:.4f}{_what_it_means(score, find_surrogate(arguments.surrogate))}"
     explanation = _open_origin(arguments).explain(first, second)
-    meaning = _what_it_means(explanation.similarity, arguments.origin or DEFAULT_ORIGIN)
+    meaning = _what_it_means(explanation.similarity, origin_folder(arguments.origin or DEFAULT_ORIGIN))
     return f"{explanation if arguments.explain else f'{explanation.similarity:.4f}'}{meaning}"
 
 
-def _what_it_means(score: float, folder: str) -> str:
+def _what_it_means(score: float, folder: Path) -> str:
     """How it compares with the scores of random and of adjacent sentences, if those were saved with the model."""
     thresholds = Thresholds.load(folder)
     return f"\n{thresholds.describe(score)}" if thresholds else ""

@@ -29,6 +29,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf import HarvestedPairs
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import SPLITS
+from ctxsim_hf.hub.cards import same_documents
 from ctxsim_hf.stage import read_stage
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
@@ -40,6 +41,7 @@ UNKNOWN_LICENCE = "The sentences are quoted from the corpora above, whose licenc
 class BuildArguments:
     harvest: str = HfArg(help="Folder made by ctxsim harvest, or to be made.")
     output: str = HfArg(default="ctxsim/harvested-pairs", help="Folder to write the data set to.")
+    repo_id: str = HfArg(default="ctxsim/harvested-pairs", help="Name on the Hub that the card's examples load.")
     origin: str | None = HfArg(default=None, help="Make the harvest from this origin first.")
     chunks: str | None = HfArg(default=None, help="Chunks that the origin was made from.")
     pairs: int | None = HfArg(default=None, help="How many pairs to harvest.")
@@ -147,6 +149,8 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
     share, lexical = made["random_share"], settings["lexical_weight"]
     return {
         **record["counts"],
+        "repo_id": arguments.repo_id,
+        "same_documents": same_documents(origin["inputs"]),
         "splits": SPLITS,
         "ways": _ways(record),
         "num_pairs": f"{sum(record['counts']['pairs'].values()):,}",

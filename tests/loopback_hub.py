@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 WRITER, READER = "hf_writer", "hf_reader"  # tokens of the organisation ctxsim
 LARGE = 10_000  # bytes
+LICENCES = ("apache-2.0", "mit", "cc-by-sa-4.0", "other")
 PREFIXES = {"models": "", "datasets": "datasets/", "spaces": "spaces/"}
 
 
@@ -78,6 +79,7 @@ class LoopbackHub:
         self.unknown: list[str] = []
         self.requests: list[str] = []
         self.cut_uploads = 0  # so many uploads break off in the middle
+        self.refused_commits = 0  # so many commits are answered with "payment required"
         self.hold_uploads: threading.Event | None = None  # an upload waits for it in the middle, and then breaks off
         self.upload_begun = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
@@ -158,6 +160,9 @@ class _Handler(BaseHTTPRequestHandler):
     def no_registry(self) -> None:
         raise Answer(404)
 
+    def not_a_hub(self) -> None:
+        raise Answer(200, b"<html>Please log in</html>")
+
     def who_am_i(self) -> None:
         if self._token() not in (WRITER, READER):
             raise Answer(401, {"error": "Invalid credentials"})
@@ -204,7 +209,10 @@ class _Handler(BaseHTTPRequestHandler):
         raise Answer(200, rows + [{"type": "directory", "path": name, "oid": "0" * 40} for name in folders])
 
     def validate_card(self) -> None:
-        self._body()
+        """Of all that the Hub checks, the licence."""
+        head = json.loads(self._body())["content"].split("\n---")[0]
+        if "\nlicense: " in head and not re.search(rf"^license: ({'|'.join(LICENCES)})$", head, re.M):
+            raise Answer(400, b'"license" must be one of those known')
         raise Answer(200, {"errors": [], "warnings": []})
 
     def preupload(self, kind: str, repo_id: str, revision: str) -> None:
@@ -249,6 +257,9 @@ class _Handler(BaseHTTPRequestHandler):
         lines = [json.loads(line) for line in self._body().splitlines()]
         self._check_writer()
         found = self._find(kind, repo_id)
+        if self.hub.refused_commits:
+            self.hub.refused_commits -= 1
+            raise Answer(402, {"error": "Private repository storage limit reached"})
         if lines[0]["value"].get("parentCommit", found.main) != found.main:
             raise Answer(412, {"error": "A commit has happened since. Please refresh and try again."})
         files = dict(found.commits[found.main])
@@ -303,6 +314,7 @@ _API = rf"/api/(?P<kind>models|datasets|spaces)/{_ID}"
 _ROUTES = [
     (("GET",), r"/api/agent-harnesses", _Handler.no_registry),  # clients name in their user agent what runs them
     (("GET",), r"/api/whoami-v2", _Handler.who_am_i),
+    (("GET",), r"/login/.*", _Handler.not_a_hub),
     (("POST",), r"/api/repos/create", _Handler.create),
     (("POST",), r"/api/validate-yaml", _Handler.validate_card),
     (("GET",), rf"{_API}(/revision/(?P<revision>.+))?", _Handler.info),

@@ -20,6 +20,7 @@ from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
 from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
+from ctxsim_hf.stage import STAGE_FILE, digest_file
 from ctxsim_hf.surrogate.thresholds import Thresholds
 
 
@@ -145,6 +146,12 @@ def _has_folder(system: System) -> bool:
     return system.kind in ("surrogate", "origin") and Path(system.where).is_dir()
 
 
+def _stage_digest(system: System) -> str | None:
+    """By which a folder finds its own figures again, wherever it was moved; None for what no stage made."""
+    path = Path(system.where) / STAGE_FILE
+    return digest_file(path) if system.where and path.exists() else None
+
+
 def _about(
     arguments: EvaluateArguments, systems: Sequence[System], signatures: dict[str, list[str | None]]
 ) -> dict[str, Any]:
@@ -153,6 +160,7 @@ def _about(
     return {
         "arguments": {flag: value for flag, value in asdict(arguments).items() if flag != "output"},
         "signatures": {name: found for name, found in signatures.items() if any(found)},
+        "stages": {name: [_stage_digest(system) for system in systems if system.name == name] for name in signatures},
         "versions": {"ctxsim_hf": __version__, "python": platform.python_version()}
         | {package: version(package) for package in packages},
     }

@@ -1,7 +1,8 @@
 """The stage.json and results.json of a folder -> its card, from a template: `ctxsim card`.
 
-Every number of a card comes from these two files. The templates are in model_cards/; the data set's card is written
-with its files by dataset_scripts/build_harvested_pairs.py, and the metric's lies beside its script.
+Every number of a card comes from these two files and from the settings beside them. The templates are in
+model_cards/; the data set's card is written with its files by dataset_scripts/build_harvested_pairs.py, and the
+metric's lies beside its script.
 """
 
 import json
@@ -17,11 +18,16 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.hub.publication import CARD_FILE, Publication, read_json
 from ctxsim_hf.hub.publish import check_repo_id, one_folder
-from ctxsim_hf.hub.results import eval_results, markdown_table, read_results, results_table
+from ctxsim_hf.hub.results import Results, eval_results, markdown_table, read_results, results_table
 from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel
 from ctxsim_hf.stage import STAGE_FILE, digest_file, writing
 
-UNKNOWN_LICENCE = "The weights were learned from the corpora above, whose licences may bear on them."
+UNKNOWN_LICENCE = "The weights were learned from the texts named above, whose licences may bear on them."
+# Library and pipeline by which the Hub shows a model; a cross-encoder's are those that sentence-transformers gives it.
+SENTENCE_TRANSFORMERS = {
+    "surrogate": ("sentence-transformers", "sentence-similarity"),
+    "cross-encoder": ("sentence-transformers", "text-ranking"),
+}
 
 
 @dataclass(kw_only=True)
@@ -53,10 +59,12 @@ def run(arguments: CardArguments) -> str:
 def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
     repo_id = arguments.repo_id or f"ctxsim/{publication.folder.resolve().name}"
     check_repo_id(repo_id)
-    rows = read_results(publication.folder)
+    results = read_results(publication.folder)
     record, kind = publication.record, publication.kind.name
     template = _template_folder() / f"{kind}.md"
-    card_data = _card_data(kind, repo_id, arguments, record, rows)
+    config = read_json(publication.folder / "config.json")
+    cross = CrossSurrogateModel.__name__ in config.get("architectures", ())
+    card_data = _card_data("cross-encoder" if cross else kind, repo_id, arguments, record, results)
     return ModelCard.from_template(
         card_data,
         str(template),
@@ -65,15 +73,17 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         made=record["arguments"],
         inputs=record["inputs"],
         counts=record["counts"],
-        config=read_json(publication.folder / "config.json"),
+        config=config,
         sentence_config=read_json(publication.folder / "sentence_bert_config.json"),
         settings=read_json(publication.folder / "origin.json"),
         layout=read_json(publication.folder / "layout.json"),
-        cross=CrossSurrogateModel.__name__ in read_json(publication.folder / "config.json").get("architectures", ()),
+        cross=cross,
+        same_documents=same_documents(record["inputs"]),
         corpora=list({json.dumps(corpus): corpus for corpus in _corpora(record["inputs"])}.values()),
         arguments=markdown_table(("argument", "value"), _told(record["arguments"])),
         figures=markdown_table(("figure", "value"), _told(record["counts"])),
-        results=results_table(rows),
+        results=results_table(results.rows),
+        signature=results.signature,
         recipe=digest_file(publication.folder / STAGE_FILE),
         versions=", ".join(f"{name} {version}" for name, version in record["versions"].items()),
         licence=UNKNOWN_LICENCE if arguments.license == "other" else f"{arguments.license}.",
@@ -81,19 +91,22 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
 
 
 def _card_data(
-    kind: str, repo_id: str, arguments: CardArguments, record: dict[str, Any], rows: list[dict[str, Any]]
+    kind: str, repo_id: str, arguments: CardArguments, record: dict[str, Any], results: Results
 ) -> ModelCardData:
     start = record["inputs"].get("init") or record["arguments"].get("init")
     is_hub_id = isinstance(start, str) and start.count("/") <= 1 and not Path(start).exists()
+    public_data = record["inputs"].get("data", {}).get("name")
+    library, pipeline = SENTENCE_TRANSFORMERS.get(kind, ("ctxsim_hf", None))
     return ModelCardData(
         language=arguments.language,
         license=arguments.license,
         tags=["ctxsim", kind],
         base_model=start if is_hub_id else None,
+        datasets=[public_data] if public_data else None,
         model_name=repo_id.split("/")[1],
-        eval_results=list(eval_results(rows)) or None,
-        library_name="sentence-transformers" if kind == "surrogate" else "ctxsim_hf",
-        pipeline_tag="sentence-similarity" if kind == "surrogate" else None,
+        eval_results=list(eval_results(results.rows)) or None,
+        library_name=library,
+        pipeline_tag=pipeline,
     )
 
 
@@ -116,6 +129,12 @@ def _corpora(inputs: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(inputs, list):
         for value in inputs:
             yield from _corpora(value)
+
+
+def same_documents(inputs: dict[str, Any]) -> bool:
+    """Whether the models of an origin learned from the very chunks that it indexes."""
+    models = [inputs.get("discriminator", {}), *inputs.get("generator", ())]
+    return all(model.get("inputs", {}).get("chunks") == inputs.get("chunks") for model in models)
 
 
 def _template_folder() -> Path:

@@ -26,8 +26,8 @@ def hub_errors(repo_id: str) -> Iterator[None]:
         if error.__cause__ is None:
             raise
         raise UserError(_explain(error.__cause__, repo_id)) from error
-    except ValueError as error:  # the Hub's view of the card
-        raise UserError(f"the Hub cannot take this: {error}") from error
+    except ValueError as error:  # no JSON: a proxy's page, a server that is no Hub
+        raise UserError(f"the answer is none that a Hub would give ({error}); is HF_ENDPOINT right?") from error
 
 
 def _explain(error: BaseException, repo_id: str) -> str:

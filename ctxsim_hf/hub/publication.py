@@ -5,6 +5,7 @@ A model and an origin are known by their stage.json, the metric and the data set
 
 import json
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from huggingface_hub import RepoCard
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.models import MODEL_FILES, TOKENIZER_FILES
 from ctxsim_hf.stage import STAGE_FILE, read_stage, verify_files
+from ctxsim_hf.surrogate.thresholds import THRESHOLDS_FILE
 
 CARD_FILE = "README.md"
 SENTENCE_TRANSFORMERS_FILES = (
@@ -28,7 +30,8 @@ EXPECTED = (
 class Kind:
     name: str
     repo_type: str
-    files: tuple[str, ...] | None  # patterns; None means all that stage.json lists. The card goes in any case
+    files: tuple[str, ...] | None  # patterns; None means all that stage.json lists. The card goes in any case, and so
+    # do a stage's record and what `ctxsim evaluate --save-thresholds` left
     holds_text: bool = False  # of the documents, word for word
 
 
@@ -61,17 +64,20 @@ class Publication:
                 )
             if record["command"] not in STAGE_KINDS:
                 raise UserError(f"expected {EXPECTED}; {str(folder)!r} was made by ctxsim {record['command']}")
-            return cls(folder, STAGE_KINDS[record["command"]], record)
+            kind = STAGE_KINDS[record["command"]]
+            if kind.files is not None and not any(name.endswith(".safetensors") for name in record["files"]):
+                raise UserError(f"{str(folder)!r} holds figures but no model, as a cross-validation keeps none")
+            return cls(folder, kind, record)
         return cls(folder, _kind_by_card(folder), {})
 
     def files(self) -> list[str]:
         """What goes to the Hub; a stage's files must be those that were written."""
         made = self.record.get("files", {})
-        beside = (CARD_FILE, STAGE_FILE) if self.record else (CARD_FILE,)
+        beside = (CARD_FILE, STAGE_FILE, THRESHOLDS_FILE) if self.record else (CARD_FILE,)
         patterns = (*beside, *(made if self.kind.files is None else self.kind.files))
         found = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
         names = sorted(path.relative_to(self.folder).as_posix() for path in found)
-        wanted = made if self.kind.files is None else {name: made[name] for name in names if name in made}
+        wanted = {name: made[name] for name in made if any(fnmatch(name, pattern) for pattern in patterns)}
         verify_files(self.folder, {"files": wanted})
         return names
 

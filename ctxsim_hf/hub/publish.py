@@ -7,6 +7,7 @@ which the tests do not exercise, or by LFS (HF_HUB_DISABLE_XET=1), which they do
 
 import hashlib
 import logging
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.hub.hub_errors import hub_errors
-from ctxsim_hf.hub.publication import CARD_FILE, METRIC, Publication
+from ctxsim_hf.hub.publication import CARD_FILE, METRIC, Publication, read_card
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,15 @@ def _check_names(publication: Publication, names: list[str], repo_id: str) -> No
         raise UserError(f"a metric {repo_id!r} needs a script {script}, {str(publication.folder)!r} has none")
 
 
+def _check_card(publication: Publication) -> None:
+    """By the Hub."""
+    path = publication.folder / CARD_FILE
+    try:
+        read_card(path).validate(repo_type=publication.kind.repo_type)
+    except ValueError as error:
+        raise UserError(f"the Hub does not take the card {str(path)!r}: {error}") from error
+
+
 def _listing(publication: Publication, names: list[str], arguments: PublishArguments) -> str:
     sizes = {name: (publication.folder / name).stat().st_size for name in names}
     width = max(len(f"{size:,}") for size in sizes.values())
@@ -100,7 +110,9 @@ def _listing(publication: Publication, names: list[str], arguments: PublishArgum
 def _publish(publication: Publication, names: list[str], arguments: PublishArguments) -> str:
     api, kind = HfApi(), publication.kind
     repo: dict[str, Any] = {"repo_id": arguments.repo_id, "repo_type": kind.repo_type}
-    api.whoami()  # at once, before anything is made: a token that is none, or no network
+    # At once, before anything is made: a token that is none, no network, a card that the Hub does not take.
+    api.whoami()
+    _check_card(publication)
     sdk = "gradio" if kind is METRIC else None
     api.create_repo(**repo, private=not arguments.public, exist_ok=True, space_sdk=sdk)
     info = api.repo_info(**repo)
@@ -118,15 +130,18 @@ def _publish(publication: Publication, names: list[str], arguments: PublishArgum
             f"{arguments.repo_id!r} exists with other content ({len(other)} files, e.g. {other[0]}); choose another "
             "--repo-id, or replace it with --overwrite"
         )
-    commit = api.create_commit(
-        **repo,
-        operations=[
-            *(CommitOperationAdd(name, str(publication.folder / name)) for name in new),
-            *(CommitOperationDelete(name) for name in gone),
-        ],
-        commit_message=f"{kind.name.capitalize()} by ctxsim_hf",
-        parent_commit=info.sha,  # else two who publish at once would mix their files
-    )
+    with warnings.catch_warnings():
+        # An origin has its index, although that is data in the repository of a model.
+        warnings.filterwarnings("ignore", "It seems that you are about to commit a data file")
+        commit = api.create_commit(
+            **repo,
+            operations=[
+                *(CommitOperationAdd(name, str(publication.folder / name)) for name in new),
+                *(CommitOperationDelete(name) for name in gone),
+            ],
+            commit_message=f"{kind.name.capitalize()} by ctxsim_hf",
+            parent_commit=info.sha,  # else two who publish at once would mix their files
+        )
     return f"{arguments.repo_id} is published; load just this with revision {commit.oid}"
 
 

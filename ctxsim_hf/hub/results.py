@@ -2,33 +2,52 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult
 
+from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.tasks import TASKS
 from ctxsim_hf.hub.publication import read_json
+from ctxsim_hf.stage import STAGE_FILE, digest_file
 
 RESULTS_FILE = "results.json"
 # Key of a row -> its name in a table, and on the Hub.
 METRICS = {"spearman": ("Spearman", "spearmanr"), "pearson": ("Pearson", "pearsonr"), "accuracy": ("Accuracy",) * 2}
 
 
-def read_results(folder: Path) -> list[dict[str, Any]]:
-    """The rows that have a figure, of the first system in the file: the others are what it was compared with. None if
-    there is no file."""
-    rows = [row for row in read_json(folder / RESULTS_FILE).get("results", ()) if "task" in row]
-    return [row for row in rows if row.get("system") == rows[0].get("system") and any(_figures(row))]
+class Results(NamedTuple):
+    rows: list[dict[str, Any]]  # those that have a figure
+    signature: str | None  # what an origin was opened with; None for what has no settings
+
+
+def read_results(folder: Path) -> Results:
+    """The figures of this very folder, which may be one system of several, or one seed of a system. No rows if there
+    is no file."""
+    about = read_json(folder / RESULTS_FILE)
+    if not about:
+        return Results([], None)
+    made_by = digest_file(folder / STAGE_FILE)
+    for name, stages in about.get("stages", {}).items():
+        if made_by in stages:
+            seed = stages.index(made_by)
+            rows = [_of_seed(row, seed) for row in about["results"] if row["system"] == name]
+            signatures = about.get("signatures", {}).get(name)
+            return Results([row for row in rows if any(_figures(row))], signatures and signatures[seed])
+    raise UserError(
+        f"{str(folder / RESULTS_FILE)!r} has figures of other folders only; name {str(folder)!r} among the systems of "
+        "ctxsim evaluate, or take the file away"
+    )
 
 
 def eval_results(rows: Sequence[dict[str, Any]]) -> Iterator[EvalResult]:
+    """Of tasks that the Hub has; what is measured on a user's own documents has no name there."""
     for row in rows:
-        task = TASKS.get(row["task"])
         for (name, hub_name), figure in zip(METRICS.values(), _figures(row), strict=True):
-            if figure:
+            if figure and row["task"] in TASKS:
                 yield EvalResult(
                     task_type="sentence-similarity",
-                    dataset_type=task.hub_id if task else row["task"],
+                    dataset_type=TASKS[row["task"]].hub_id,
                     dataset_name=row["task"],
                     dataset_split=row.get("split"),
                     metric_type=hub_name.lower(),
@@ -38,18 +57,26 @@ def eval_results(rows: Sequence[dict[str, Any]]) -> Iterator[EvalResult]:
 
 
 def results_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Empty for no rows."""
-    head = ("task", "split", "pairs", *(f"{name} x 100 (95 %)" for name, _ in METRICS.values()))
-    cells = [
-        (row["task"], row.get("split", ""), f"{row.get('pairs', 0):,}", *(_show(figure) for figure in _figures(row)))
-        for row in rows
-    ]
-    return markdown_table(head, cells) if cells else ""
+    """A column for each metric that was measured; empty for no rows."""
+    if not rows:
+        return ""
+    columns = list(zip(*map(_figures, rows), strict=True))
+    measured = {name: column for (name, _), column in zip(METRICS.values(), columns, strict=True) if any(column)}
+    head = ("task", "split", "pairs", *(f"{name} x 100 (95 %)" for name in measured))
+    about = [(row["task"], row.get("split", ""), f"{row.get('pairs', 0):,}") for row in rows]
+    cells = zip(*([_show(figure) for figure in column] for column in measured.values()), strict=True)
+    return markdown_table(head, [first + shown for first, shown in zip(about, cells, strict=True)])
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+def _of_seed(row: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Of several seeds a row has the mean, whose interval is not that of one of them."""
+    seeds = {measure: values for measure, values in row.get("seeds", {}).items() if row[measure]["value"] is not None}
+    return row | {measure: {"value": values[seed]} for measure, values in seeds.items()}
 
 
 def _figures(row: dict[str, Any]) -> list[dict[str, float] | None]:

@@ -9,10 +9,11 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN
 
 COLUMNS = ["who fits", "context", "fit of the first", "fit of the second", "document"]
-WIDTHS = ["10%", "54%", "10%", "10%", "16%"]
+WIDTHS = ["10%", "50%", "12%", "12%", "16%"]
 NOTE = """
 Two sentences are alike if they fit the same contexts. The **similarity** is 1 for equal sentences and around 0 for
-sentences that have nothing to do with each other. The **spread** says how far it moves when other contexts are drawn.
+sentences that have nothing to do with each other (far above 0 in the mode `cosine`).
+The **spread** says how far it moves when other contexts are drawn.
 A **fit** is counted in deviations above what background sentences of the corpus reach in the same context.
 """
 

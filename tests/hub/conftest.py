@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hub_processes import environment, run_commands
@@ -19,15 +22,17 @@ from tiny_surrogate import save_tiny
 from ctxsim_hf.arguments import StageArguments
 from ctxsim_hf.cli import main
 from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel, SurrogateModel
-from ctxsim_hf.stage import Stage, describe_stage
+from ctxsim_hf.stage import Stage, describe_stage, digest_file
+from ctxsim_hf.surrogate.thresholds import Thresholds
 
 ROOT = Path(__file__).parents[2]
 ESTIMATE = {"value": 0.7312, "low": 0.70, "high": 0.76}
 NO_ESTIMATE = {"value": None, "low": None, "high": None, "undefined": "all scores are equal"}
 RESULTS = [
+    {"system": "theirs", "task": "stsb", "split": "test", "pairs": 1379, "spearman": ESTIMATE | {"value": 0.99}},
     {"system": "ours", "task": "stsb", "split": "test", "pairs": 1379, "spearman": ESTIMATE, "pearson": NO_ESTIMATE},
     {"system": "ours", "task": "sts12", "split": "test", "pairs": 3, "spearman": NO_ESTIMATE},
-    {"system": "theirs", "task": "stsb", "split": "test", "pairs": 1379, "spearman": ESTIMATE | {"value": 0.99}},
+    {"system": "ours", "task": "adjacent", "split": "held_out", "pairs": 50, "accuracy": ESTIMATE},
 ]
 
 
@@ -68,7 +73,9 @@ def folders(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(planted / source, ctxsim / name)
     make_surrogate(ctxsim / "surrogate-large", pairs)
     make_surrogate(ctxsim / "cross-surrogate", pairs, CrossSurrogateModel)
-    (ctxsim / "surrogate-large/results.json").write_text(json.dumps({"results": RESULTS}))
+    stages = {"theirs": [None], "ours": [digest_file(ctxsim / "surrogate-large/stage.json")]}
+    (ctxsim / "surrogate-large/results.json").write_text(json.dumps({"results": RESULTS, "stages": stages}))
+    Thresholds.from_scores(np.arange(3.0), np.arange(4.0)).save(ctxsim / "surrogate-large")
     for folder in ctxsim.iterdir():
         if (folder / "stage.json").exists():
             assert main(["card", str(folder)]) == 0
@@ -83,7 +90,7 @@ def make_surrogate(folder: Path, pairs: Path, kind: Any = SurrogateModel, factor
         objective: str = "cross" if kind is CrossSurrogateModel else "pairs"
         max_steps: int = 7
 
-    inputs = {"pairs": describe_stage(pairs, "harvest")}
+    inputs = {"data": describe_stage(pairs, "harvest")}
     with Stage("train surrogate", Arguments(output=str(folder)), inputs) as stage:
         model = kind.from_pretrained(save_tiny(stage.folder, kind))
         with torch.no_grad():
@@ -93,20 +100,39 @@ def make_surrogate(folder: Path, pairs: Path, kind: Any = SurrogateModel, factor
         stage.finish({"steps": 7, "train_loss": 0.125})
 
 
+@pytest.fixture(scope="package")
+def earlier(folders: Path, planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Like `folders`, an earlier state of four of them: each can be told from today's by what it gives."""
+    home = tmp_path_factory.mktemp("earlier")
+    ctxsim = home / "ctxsim"
+    make_surrogate(ctxsim / "surrogate-large", folders / "pairs", factor=2)
+    shutil.copytree(planted / "origin-seq2seq", ctxsim / "origin-light")
+    for name in ("surrogate-large", "origin-light"):
+        assert main(["card", str(ctxsim / name)]) == 0
+    for name in ("harvested-pairs", "origin"):
+        shutil.copytree(folders / "ctxsim" / name, ctxsim / name)
+    for path in ctxsim.glob("harvested-pairs/data/*.parquet"):
+        table = pq.read_table(path)
+        place = table.column_names.index("score")
+        pq.write_table(table.set_column(place, "score", pc.negate(table["score"])), path)
+    script = ctxsim / "origin/origin.py"
+    script.write_text(script.read_text().replace("system.signature", '"earlier"'))
+    return home
+
+
 @dataclass(frozen=True)
 class Published:
     hub: LoopbackHub
-    first_revision: str  # of ctxsim/surrogate-large, with other weights than today's
+    earlier: dict[str, str]  # name -> the revision that `earlier` went to
 
 
 @pytest.fixture(scope="package")
-def published(hub: LoopbackHub, folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Published:
-    """Everything on the Hub, by the command, from one process."""
+def published(hub: LoopbackHub, earlier: Path, folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """Everything on the Hub, by the command, from one process; what `earlier` has, in two commits."""
     tmp = tmp_path_factory.mktemp("publish")
-    make_surrogate(tmp / "surrogate-large", folders / "pairs", factor=2)
-    assert main(["card", str(tmp / "surrogate-large")]) == 0
-    sources = [tmp / "surrogate-large", *sorted((folders / "ctxsim").iterdir())]
+    sources = [folder for home in (earlier, folders) for folder in sorted((home / "ctxsim").iterdir())]
     commands = [["publish", folder, "--repo-id", f"ctxsim/{folder.name}", "--overwrite"] for folder in sources]
     said = run_commands([(WRITER, words) for words in commands], environment(hub.endpoint, tmp / "home"), tmp)
     assert [code for code, _, _ in said] == [0] * len(commands), said
-    return Published(hub, said[0][1].split()[-1])
+    revisions = {folder: out.split()[-1] for folder, (_, out, _) in zip(sources, said, strict=True)}
+    return Published(hub, {f"ctxsim/{folder.name}": revisions[folder] for folder in (earlier / "ctxsim").iterdir()})

@@ -58,17 +58,47 @@ def test_figures_are_those_of_the_stage(folders: Path, name: str) -> None:
 
 def test_results_are_in_the_metadata(folders: Path) -> None:
     card = ModelCard.load(folders / "ctxsim/surrogate-large/README.md")
-    (result,) = card.data.eval_results  # what is undefined is left out
+    # What is undefined is left out, and so is what the Hub does not know; the figures of others are not taken.
+    (result,) = card.data.eval_results
     assert (result.dataset_type, result.dataset_name, result.dataset_split) == (
         "mteb/stsbenchmark-sts",
         "stsb",
         "test",
     )
     assert (result.metric_type, result.metric_name, result.metric_value) == ("spearmanr", "Spearman", 0.7312)
-    assert "| stsb | test | 1,379 | 73.1 (70.0 to 76.0) | - | - |" in card.text
+    assert "| stsb | test | 1,379 | 73.1 (70.0 to 76.0) | - |" in card.text
+    assert "| adjacent | held_out | 50 | - | 73.1 (70.0 to 76.0) |" in card.text and "99.0" not in card.text
     assert card.data.library_name == "sentence-transformers" and card.data.pipeline_tag == "sentence-similarity"
     other = ModelCard.load(folders / "ctxsim/cross-surrogate/README.md")
     assert other.data.eval_results is None and "Not measured for this model." in other.text
+
+
+def test_results_are_those_of_this_folder(ctxsim: Run, folders: Path, earlier: Path, tmp_path: Path) -> None:
+    """As `ctxsim evaluate` left them: of several systems, one of them two seeds, in folders that were moved since."""
+    names = ("origin-light", "surrogate-large", "discriminator-light")
+    origin, ours, stranger = (Path(shutil.copytree(folders / "ctxsim" / name, tmp_path / name)) for name in names)
+    pairs = (("a cat", "the cat", 5), ("a dog", "a bird", 1), ("cats", "birds", 0), ("dogs", "the dogs", 4))
+    rows = [json.dumps(dict(zip(("sentence1", "sentence2", "score"), pair, strict=True))) for pair in pairs]
+    (tmp_path / "mteb/stsbenchmark-sts").mkdir(parents=True)
+    (tmp_path / "mteb/stsbenchmark-sts/test.jsonl").write_text("\n".join(rows))
+    seeds = (f"seeds=surrogate:{folder}" for folder in (earlier / "ctxsim/surrogate-large", ours))
+    data = ("--tasks", "stsb", "--data-root", tmp_path, "--num-contexts", 7)
+    code, _, err = ctxsim("evaluate", f"origin:{origin}", *seeds, *data, "--output", tmp_path / "evaluation")
+    assert code == 0, err
+    results = tmp_path / "evaluation/results.json"
+    first, second = json.loads(results.read_text())["results"]
+    (tmp_path / "moved").mkdir()
+    for folder, value in ((origin, first["pearson"]["value"]), (ours, second["seeds"]["pearson"][1])):
+        moved = Path(shutil.move(folder, tmp_path / "moved"))
+        shutil.copy(results, moved)
+        assert ctxsim("card", moved, "--overwrite")[0] == 0
+        card = ModelCard.load(moved / "README.md")
+        found = {result.metric_name: result.metric_value for result in card.data.eval_results}
+        assert found["Pearson"] == round(value, 4) and f"| {100 * value:.1f}" in card.text
+        assert ("|num_contexts:7|" in card.text) == (folder is origin)
+    shutil.copy(results, stranger)
+    code, _, err = ctxsim("card", stranger, "--overwrite")
+    assert code == 2 and "has figures of other folders only" in err
 
 
 def test_a_card_is_not_replaced_unasked(ctxsim: Run, folders: Path, tmp_path: Path) -> None:
@@ -92,6 +122,11 @@ def test_what_has_no_card_of_ours(ctxsim: Run, planted: Path, folders: Path) -> 
     ):
         code, _, err = ctxsim("card", folder)
         assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_the_page_runs_on_the_gradio_that_was_tried(folders: Path) -> None:
+    version = ModelCard.load(folders / "ctxsim/origin/README.md").data.sdk_version
+    assert f"gradio=={version}\n" in (Path(__file__).parents[2] / "constraints.txt").read_text()
 
 
 RUN_EXAMPLES = """
