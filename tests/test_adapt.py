@@ -1,6 +1,13 @@
 """`ctxsim adapt`: from documents to a surrogate that can be used, and what a second run does."""
 
+import contextlib
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +18,7 @@ from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.adapt import SHARES, AdaptArguments, plan
 
 Run = Callable[..., tuple[int, str, str]]
+BIN = Path(sys.executable).parent
 
 
 def test_the_steps_follow_from_the_arguments() -> None:
@@ -44,6 +52,42 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert (code, again) == (0, said)
     assert progress.count("is there already") == 10
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_killed_five_times(tmp_path: Path) -> None:
+    """At moments spread over the time of a run that is left alone: it finishes, and what was finished stays."""
+    PlantedCorpus().write(tmp_path / "texts.jsonl")
+
+    def start(output: str) -> subprocess.Popen[bytes]:
+        words = ["--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1]
+        command = [BIN / "ctxsim", "adapt", *words, "--output", tmp_path / output]
+        return subprocess.Popen([str(word) for word in command], start_new_session=True)
+
+    began = time.monotonic()
+    assert start("alone").wait() == 0
+    took = time.monotonic() - began
+    chooser, finished = random.Random(0), finished_stages(tmp_path / "out")
+    for _ in range(5):
+        run = start("out")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(chooser.uniform(0.1, 0.7) * took)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        now = finished_stages(tmp_path / "out")
+        assert finished.items() <= now.items(), "a finished stage was done again"
+        finished = now
+    assert start("out").wait() == 0
+    last = finished_stages(tmp_path / "out")
+    assert finished.items() <= last.items()
+    assert last.keys() == finished_stages(tmp_path / "alone").keys()
+
+
+def finished_stages(folder: Path) -> dict[str, int]:
+    """When each was finished."""
+    found = [path for path in folder.rglob("stage.json") if ".partial" not in str(path)]
+    return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in found}
 
 
 @pytest.mark.parametrize(
