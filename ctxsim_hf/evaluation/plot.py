@@ -51,8 +51,9 @@ def write_arms_plot(arms: Sequence[tuple[str, SystemResult | None, float | None]
         from matplotlib.figure import Figure
     except ImportError:
         return NO_PLOT
-    longest = max(len(name) for name, _, _ in arms)
-    figure = Figure(figsize=(2 + 0.8 * len(arms), 3.5 + 0.06 * longest), layout="constrained")
+    longest = max(len(name) for name, _, _ in arms)  # whose slanted name needs room to the left and below
+    size = (2 + 0.7 * len(arms) + 0.07 * longest, 3.5 + 0.06 * longest)
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     ours = [(place, arm) for place, (_, arm, _) in enumerate(arms) if arm is not None]
     figures = [_bars(arm) for _, arm in ours]
