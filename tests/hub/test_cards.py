@@ -113,8 +113,34 @@ def test_a_card_is_not_replaced_unasked(ctxsim: Run, folders: Path, tmp_path: Pa
     assert (folder / "README.md").read_bytes() == written
 
 
-def test_what_has_no_card_of_ours(ctxsim: Run, planted: Path, folders: Path) -> None:
+@pytest.mark.parametrize(
+    ("objective", "data", "counts", "told"),
+    [
+        ("sts", "mteb/stsbenchmark-sts", {"spearman": 0.5}, ["labels that people gave", "held out"]),
+        ("triplet", "sentence-transformers/wikipedia-sections", {"accuracy": 0.5}, ["of one section", "triplets"]),
+        ("afs", "ucsc/argument-facet-similarity", {"spearman": 0.5}, ["but for part 3 of the parts 0 to 9"]),
+    ],
+)
+def test_a_surrogate_of_public_data_names_it(
+    ctxsim: Run, folders: Path, tmp_path: Path, objective: str, data: str, counts: dict[str, float], told: list[str]
+) -> None:
+    folder = Path(shutil.copytree(folders / "ctxsim/cross-surrogate", tmp_path / "tuned"))
+    shutil.copy(folders / "ctxsim/surrogate-large/config.json", folder)
+    record = json.loads((folder / "stage.json").read_text())
+    record["arguments"] |= {"objective": objective, "fold": 3, "folds": 10}
+    record |= {"inputs": {"data": {"name": data, "xxh3_128": "0"}, "init": "me/start"}, "counts": counts}
+    (folder / "stage.json").write_text(json.dumps(record))
+    assert ctxsim("card", folder, "--overwrite")[0] == 0
+    card = ModelCard.load(folder / "README.md")
+    assert (card.data.datasets, card.data.base_model) == ([data], "me/start")
+    assert all(words in card.text for words in (f"`{data}`", "but from me/start", *told))
+    assert "Origin" not in card.text.replace("Sentence Similarity", "") and "no person" not in card.text
+
+
+def test_what_has_no_card_of_ours(ctxsim: Run, planted: Path, folders: Path, tmp_path: Path) -> None:
+    (tmp_path / "stage.json").write_text(json.dumps({"command": "train surrogate", "files": {"metrics.json": {}}}))
     for folder, message in (
+        (tmp_path, "holds figures but no model, as a cross-validation keeps none"),
         (planted / "chunks", "was made by ctxsim chunk"),
         (folders / "pairs", "is a harvest"),
         (folders / "ctxsim/origin", "the card of a metric comes with its files"),
