@@ -138,24 +138,24 @@ def _pairs(place: Place) -> list[Arm]:
         name = f"{short_number(number)} pairs"
         pairs = adapted.place("pairs") if number == harvested else place.of(name, "pairs")
         harvest = [] if number == harvested else [Step.stage("harvest", adapted.harvest_flags(number), pairs)]
-        surrogate = _surrogate(place, name, pairs, [], len(numbers))
+        surrogate = _surrogate(place, name, pairs, "pairs", len(numbers))
         arms.append(Arm(name, f"surrogate:{surrogate.leaves}", steps=[*harvest, surrogate]))
     return arms
 
 
 def _structure(place: Place) -> list[Arm]:
     pairs = place.adapted.place("pairs")
-    siamese = _surrogate(place, "siamese", pairs, [], 2)
-    cross = _surrogate(place, "cross", pairs, ["--objective", "cross"], 2)
+    siamese = _surrogate(place, "siamese", pairs, "pairs", 2)
+    cross = _surrogate(place, "cross", pairs, "cross", 2)
     return [
         Arm("siamese", f"surrogate:{siamese.leaves}", steps=[siamese]),
         Arm("cross", f"cross:{cross.leaves}", steps=[cross]),
     ]
 
 
-def _surrogate(place: Place, arm: str, pairs: str, objective: list[str], num_arms: int) -> Step:
+def _surrogate(place: Place, arm: str, pairs: str, objective: str, num_arms: int) -> Step:
     minutes = f"{TRAINING_SHARE * place.minutes / num_arms:.3g}"
-    flags = [*place.adapted.surrogate_flags(pairs), *objective]
+    flags = place.adapted.surrogate_flags(pairs, objective)
     limits = ["--epochs", NO_MATTER_HOW_MANY, "--max-train-minutes", minutes]
     return Step.stage("train surrogate", [*flags, *limits], place.of(arm, "surrogate"))
 

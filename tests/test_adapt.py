@@ -27,7 +27,7 @@ def test_the_steps_follow_from_the_arguments() -> None:
     trained = ["train discriminator", "train generator", "index", "harvest", "train surrogate"]
     assert verbs == ["chunk", "train-tokenizer", *trained, "evaluate", "card", "card"]
     assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
-    for name, minutes in (("discriminator", "2.4"), ("generator", "7"), ("surrogate", "5")):
+    for name, minutes in (("discriminator", "2"), ("generator", "6"), ("surrogate", "4")):
         flags = steps[verbs.index(f"train {name}")].flags
         assert flags[flags.index("--max-train-minutes") + 1] == minutes
     assert sum(SHARES.values()) < 1  # something is left for stages without a limit
