@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsim_hf.evaluation.plot import write_arms_plot
-from ctxsim_hf.evaluation.report import DIFFERENCES, HEADING, Report
+from ctxsim_hf.evaluation.report import DIFFERENCES, Report
 from ctxsim_hf.evaluation.results import SystemResult, compare
 from ctxsim_hf.evaluation.tables import (
     Table,
@@ -67,7 +67,7 @@ class AblationReport(Report):
         return super().to_json() | {"paper": [{"arm": name, "stsb": figure} for name, figure in self.paper.items()]}
 
     def to_markdown(self) -> str:
-        parts = [self.about, f"{HEADING}, x 100. {DIFFERENCES}. The paper's are of its own models on STSb."]
+        parts = [self.about, f"{self.heading}, x 100. {DIFFERENCES}. The paper's are of its own models on STSb."]
         parts += [as_markdown(self.table()), "All figures.", as_markdown(interval_table(self.systems))]
         return "\n\n".join([*parts, *notes(self.systems)]) + "\n"
 

@@ -26,7 +26,10 @@ from ctxsim_hf.evaluation.tasks import STS
 from ctxsim_hf.stage import write_json, writing
 
 SCORES_FILE = "scores.npy"
-HEADING = "Spearman's correlation with people; for triplets, accuracy"
+HEADINGS = {
+    "spearman": "Spearman's correlation with people",
+    "accuracy": "accuracy: how often the nearer of two sentences scores higher",
+}
 DIFFERENCES = "A star where the 95 % interval of the paired difference leaves out 0"
 
 
@@ -36,10 +39,17 @@ class Report:
     systems: Sequence[SystemResult]
     num_cases: int = 0
 
+    @property
+    def heading(self) -> str:
+        """What the figures of these tasks are."""
+        measures = dict.fromkeys(next(iter(result.figures)) for result in self.systems[0].tasks)
+        told = "; ".join(HEADINGS[measure] for measure in measures)
+        return told[0].upper() + told[1:]
+
     def for_the_screen(self) -> str:
         tables = (main_table(self.systems, OWN_ROWS), pearson_table(self.systems), difference_table(self.systems))
         parts = [as_text(table) for table in (*tables, self._case_table()) if table]
-        return "\n\n".join([HEADING, *parts, *(["\n".join(found)] if (found := notes(self.systems)) else [])])
+        return "\n\n".join([self.heading, *parts, *(["\n".join(found)] if (found := notes(self.systems)) else [])])
 
     def write(self, folder: Path, about: dict[str, Any]) -> str:
         """scores.npy, results.md, results.png, and results.json last: where that is, all are. Gives a line to say
@@ -89,7 +99,7 @@ class Report:
         return {"results": rows, "averages": averages, "differences": differences}
 
     def to_markdown(self) -> str:
-        parts = [f"{HEADING}.", as_markdown(main_table(self.systems, ALL_ROWS))]
+        parts = [f"{self.heading}.", as_markdown(main_table(self.systems, ALL_ROWS))]
         if table := difference_table(self.systems):
             parts += [f"{DIFFERENCES}.", as_markdown(table)]
         parts += ["All figures.", as_markdown(interval_table(self.systems)), *notes(self.systems)]
