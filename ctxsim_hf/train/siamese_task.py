@@ -96,6 +96,6 @@ def figures_beside(data: SurrogateData) -> dict[str, float]:
         raise UserError(f"expected different scores in the validation split, its {len(labels)} allow no correlation")
     mean = data.train.labels.mean(dtype=np.float64)
     figures = {"l2_of_the_mean": float(((mean - labels) ** 2).mean())}
-    if data.tfidf is not None:
+    if data.tfidf is not None and np.ptp(data.tfidf) > 0:
         figures["spearman_tfidf"] = float(spearmanr(data.tfidf, labels).statistic)
     return figures
