@@ -17,6 +17,7 @@ from typing import Any
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.errors import UserError
+from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.presets import PRESETS
 from ctxsim_hf.stage import describe_stage
 from ctxsim_hf.steps import Step, run_steps
@@ -147,7 +148,7 @@ def plan(arguments: AdaptArguments) -> list[Step]:
 
 
 def _closing(folder: AdaptedFolder) -> str:
-    table = Path(folder.place("label-free"), "results.md").read_text("utf-8")
+    table, _, _ = Path(folder.place("label-free"), "results.md").read_text("utf-8").partition(ALL_FIGURES)
     name = Path(folder.surrogate).name
     return "\n".join(
         [

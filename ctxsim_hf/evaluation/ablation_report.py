@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsim_hf.evaluation.plot import write_arms_plot
-from ctxsim_hf.evaluation.report import DIFFERENCES, Report
+from ctxsim_hf.evaluation.report import ALL_FIGURES, DIFFERENCES, Report
 from ctxsim_hf.evaluation.results import SystemResult, compare
 from ctxsim_hf.evaluation.tables import (
     Table,
@@ -68,7 +68,7 @@ class AblationReport(Report):
 
     def to_markdown(self) -> str:
         parts = [self.about, f"{self.heading}, x 100. {DIFFERENCES}. The paper's are of its own models on STSb."]
-        parts += [as_markdown(self.table()), "All figures.", as_markdown(interval_table(self.systems))]
+        parts += [as_markdown(self.table()), ALL_FIGURES, as_markdown(interval_table(self.systems))]
         return "\n\n".join([*parts, *notes(self.systems)]) + "\n"
 
     def draw(self, path: Path) -> str | None:

@@ -30,6 +30,7 @@ HEADINGS = {
     "spearman": "Spearman's correlation with people",
     "accuracy": "accuracy: how often the nearer of two sentences scores higher",
 }
+ALL_FIGURES = "All figures."  # what stands below it repeats what stands above, with intervals
 DIFFERENCES = "A star where the 95 % interval of the paired difference leaves out 0"
 
 
@@ -102,7 +103,7 @@ class Report:
         parts = [f"{self.heading}.", as_markdown(main_table(self.systems, ALL_ROWS))]
         if table := difference_table(self.systems):
             parts += [f"{DIFFERENCES}.", as_markdown(table)]
-        parts += ["All figures.", as_markdown(interval_table(self.systems)), *notes(self.systems)]
+        parts += [ALL_FIGURES, as_markdown(interval_table(self.systems)), *notes(self.systems)]
         if table := self._case_table():
             parts += ["Pairs on which people side with the first system, then with the second.", as_markdown(table)]
         return "\n\n".join(parts) + "\n"
