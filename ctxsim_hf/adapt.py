@@ -23,8 +23,10 @@ from ctxsim_hf.stage import describe_stage
 from ctxsim_hf.steps import Step, run_steps
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
-SHARES = {"discriminator": 0.1, "generator": 0.3, "harvest": 0.08, "surrogate": 0.2}
+SHARES = {"discriminator": 0.12, "generator": 0.35, "harvest": 0.08, "surrogate": 0.1}
 PAIRS_A_MINUTE = 200_000  # harvested in groups, by one core
+# Most pairs are of sentences that share words: there contexts and words say different things.
+MIX = ["--near", "48", "--farthest", "64", "--document", "8", "--random-share", "0.3"]
 LEXICAL_WEIGHT = 1.0  # in the pairs' labels: contexts and common words err differently, and together less
 MOST_EPOCHS = 10  # few documents are soon learned by heart
 MADE_BY = {
@@ -97,7 +99,7 @@ class AdaptedFolder:
 
     def harvest_flags(self, pairs: int) -> list[str]:
         lexical = ["--lexical-weight", str(LEXICAL_WEIGHT)]
-        return ["--origin", self.origin, "--pairs", str(pairs), "--mode", "group", *lexical]
+        return ["--origin", self.origin, "--pairs", str(pairs), "--mode", "group", *MIX, *lexical]
 
     def surrogate_flags(self, pairs: str, objective: str = "pairs") -> list[str]:
         """How a surrogate is trained on pairs, but for how long."""
