@@ -2,13 +2,14 @@
 
     chunks/  tokenizer/  discriminator/  generator/  pairs/     what one stage leaves for the next
     ctxsim/origin-<preset>/                                     similarity with reasons
-    ctxsim/surrogate-<preset>/                                  the fast encoder
-    label-free/                                                 it, and TF-IDF, on held-out documents
+    ctxsim/surrogate-<preset>/                                  the fast encoder; results.md in it, with TF-IDF beside
+    adapt.json                                                  what was asked for
 
 Each step is a command that could be typed as well, and is shown as such. All are stages: whatever ended a run, the
 same command goes on where it was and does no finished stage again.
 """
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.presets import PRESETS
-from ctxsim_hf.stage import describe_stage
+from ctxsim_hf.stage import describe_stage, write_json
 from ctxsim_hf.steps import Step, run_steps
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
@@ -115,6 +116,7 @@ class AdaptedFolder:
 
 def run(arguments: AdaptArguments) -> str:
     """Do what is not done yet; returns what was made, how good it is, and how to use it."""
+    _remember(arguments)
     run_steps(plan(arguments), arguments.minutes)
     return _closing(arguments.folder)
 
@@ -144,13 +146,35 @@ def plan(arguments: AdaptArguments) -> list[Step]:
         Step.stage(
             "train surrogate", [*folder.surrogate_flags(place("pairs")), *limits("surrogate")], folder.surrogate
         ),
-        Step.evaluation([*systems, "--label-free", "--save-thresholds", *chunks], place("label-free")),
+        Step.evaluation([*systems, "--label-free", "--save-thresholds", *chunks], folder.surrogate),
         *(Step("card", [model], f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
 
 
+def _remember(arguments: AdaptArguments) -> None:
+    """Keep what was asked for; refuse a folder that was made for something else, whose stages would pass for ours."""
+    asked = {
+        "corpus": [str(Path(name).resolve()) if Path(name).exists() else name for name in arguments.corpus],
+        "preset": arguments.preset,
+        "minutes": arguments.minutes,
+        "text_column": arguments.text_column,
+        "language": arguments.language,
+    }
+    path = Path(arguments.folder.place("adapt.json"))
+    before = json.loads(path.read_text("utf-8")) if path.exists() else asked
+    differences = [
+        f"{name} was {before.get(name)}, now {now}" for name, now in asked.items() if before.get(name) != now
+    ]
+    # A run that failed before it finished anything (a mistyped path) does not stand in the way of the next.
+    if differences and Path(arguments.folder.place("chunks")).exists():
+        made = "; ".join(differences)
+        raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
+    if differences or not path.exists():
+        write_json(path, asked)
+
+
 def _closing(folder: AdaptedFolder) -> str:
-    table, _, _ = Path(folder.place("label-free"), "results.md").read_text("utf-8").partition(ALL_FIGURES)
+    table, _, _ = Path(folder.surrogate, "results.md").read_text("utf-8").partition(ALL_FIGURES)
     name = Path(folder.surrogate).name
     return "\n".join(
         [

@@ -1,5 +1,6 @@
 """`ctxsim`: verbs in a table, one stage behind each."""
 
+import difflib
 import importlib
 import json
 import os
@@ -116,13 +117,25 @@ def run_verb(name: str, flags: list[str]) -> str:
     parser = HfArgumentParser(dataclass, prog=f"ctxsim {name}", description=verb.help)
     if positional := getattr(dataclass, "positional", None):
         parser.add_argument(positional[0], nargs="*", help=positional[1])
-    arguments, *words = parser.parse_args_into_dataclasses(flags, look_for_args_file=False)
+    arguments, *words, unknown = parser.parse_args_into_dataclasses(
+        flags, return_remaining_strings=True, look_for_args_file=False
+    )
+    if unknown:
+        raise UserError(
+            _not_known(unknown[0], name, [flag for flag in parser._option_string_actions if "_" not in flag])
+        )
     if positional:
         setattr(arguments, positional[0], getattr(words[0], positional[0]))
     result = module.run(arguments)
     if isinstance(result, dict):  # a stage's counts
         return "\n".join([*_lines(result), f"{arguments.output} is finished"])
     return str(result)
+
+
+def _not_known(word: str, verb: str, flags: list[str]) -> str:
+    near = difflib.get_close_matches(word.split("=")[0], flags, 1)
+    hint = f"did you mean {near[0]}?" if near else f"`ctxsim {verb} --help` lists the flags"
+    return f"{word!r} is not known; {hint}"
 
 
 def _overview() -> str:

@@ -16,10 +16,11 @@ class Step(NamedTuple):
     verb: str
     flags: list[str]
     leaves: str  # what is there once the step is done, and not before
+    has_counts: bool = False  # to show at its end
 
     @classmethod
     def stage(cls, verb: str, flags: Sequence[str], output: str | Path) -> "Step":
-        return cls(verb, [*flags, "--output", str(output)], str(output))
+        return cls(verb, [*flags, "--output", str(output)], str(output), has_counts=True)
 
     @classmethod
     def evaluation(cls, flags: Sequence[str], output: str | Path) -> "Step":
@@ -45,7 +46,9 @@ def run_steps(steps: Sequence[Step], minutes: float) -> None:
             continue
         spent = (time.monotonic() - start) / 60
         _say(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
-        run_verb(step.verb, step.flags)
+        said = run_verb(step.verb, step.flags)
+        if step.has_counts:
+            _say(said)
 
 
 def _say(line: str) -> None:

@@ -27,7 +27,7 @@ def test_the_steps_follow_from_the_arguments() -> None:
     trained = ["train discriminator", "train generator", "index", "harvest", "train surrogate"]
     assert verbs == ["chunk", "train-tokenizer", *trained, "evaluate", "card", "card"]
     assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
-    for name, minutes in (("discriminator", "2"), ("generator", "6"), ("surrogate", "4")):
+    for name, minutes in (("discriminator", "2.4"), ("generator", "7"), ("surrogate", "2")):
         flags = steps[verbs.index(f"train {name}")].flags
         assert flags[flags.index("--max-train-minutes") + 1] == minutes
     assert sum(SHARES.values()) < 1  # something is left for stages without a limit
@@ -41,10 +41,11 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     code, said, progress = ctxsim(*words)
     assert code == 0, progress
     assert "surrogate-tiny" in said and "tfidf" in said
+    assert "documents" in progress  # what came of each stage
     assert f"ctxsim train generator --chunks {tmp_path / 'out/chunks'}" in progress
     encoder = SentenceEncoder.from_pretrained(tmp_path / "out/ctxsim/surrogate-tiny")
     assert encoder.similarity(["Nosidi ranusi."], ["Nosidi ranusi."])[0] == pytest.approx(1, abs=1e-5)
-    results = json.loads((tmp_path / "out/label-free/results.json").read_text())
+    results = json.loads((tmp_path / "out/ctxsim/surrogate-tiny/results.json").read_text())
     assert results
 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
@@ -52,6 +53,8 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert (code, again) == (0, said)
     assert progress.count("is there already") == 10
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    code, _, err = ctxsim(*words, "--minutes", 0.3)
+    assert code == 2 and "was made by another run: minutes was 0.2, now 0.3. Choose another --output" in err
 
 
 @pytest.mark.slow

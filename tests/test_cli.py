@@ -52,6 +52,12 @@ def test_errors_are_one_line_and_code_2(ctxsim: Run, tmp_path: Path) -> None:
         ctxsim("--debug", "chop")
 
 
+def test_a_mistyped_flag(ctxsim: Run) -> None:
+    code, _, err = ctxsim("chunk", "--corpus", "a.txt", "--output", "out", "--held-owt", "0.1")
+    assert (code, err) == (2, "ctxsim chunk: '--held-owt' is not known; did you mean --held-out?\n")
+    assert "`ctxsim chunk --help` lists the flags" in ctxsim("chunk", "--corpus", "a", "--output", "b", "--zzz")[2]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "texts").mkdir()

@@ -76,7 +76,7 @@ def check_chunks(folder: str | Path, split: str | None = None) -> None:
     verify_files(folder, record, digests=False)
     if split is not None and not record["counts"]["chunks"][split]:
         raise UserError(
-            f"{str(folder)!r} has no {split} chunks; add documents, or chunk again with another --held-out share"
+            f"{str(folder)!r} has no {split} chunks; add documents, or use ctxsim chunk with another --held-out share"
         )
 
 

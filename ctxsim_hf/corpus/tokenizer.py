@@ -108,24 +108,29 @@ def build_normalizer(lowercase: bool) -> normalizers.Normalizer:
 def train_sentencepiece(sentences: Iterable[str], vocab_size: int) -> SentencePieceProcessor:
     """A sentencepiece model of `sentences`, which are normalised already."""
     model = io.BytesIO()
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences),
-        model_writer=model,
-        vocab_size=vocab_size,
-        hard_vocab_limit=False,  # a small corpus gives a smaller vocabulary
-        byte_fallback=True,
-        required_chars=ASCII,
-        normalization_rule_name="identity",
-        bos_id=0,
-        pad_id=1,
-        eos_id=2,
-        unk_id=3,
-        # Ten candidates for each piece are enough; the default of a million takes twice as long for the same ids.
-        seed_sentencepiece_size=10 * vocab_size,
-        max_sentence_length=100_000,
-        num_threads=1,  # with more, the sums differ in the last digits and so may the vocabulary
-        minloglevel=2,
-    )
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=vocab_size,
+            hard_vocab_limit=False,  # a small corpus gives a smaller vocabulary
+            byte_fallback=True,
+            required_chars=ASCII,
+            normalization_rule_name="identity",
+            bos_id=0,
+            pad_id=1,
+            eos_id=2,
+            unk_id=3,
+            # Ten candidates for each piece are enough; the default of a million takes twice as long for the same ids.
+            seed_sentencepiece_size=10 * vocab_size,
+            max_sentence_length=100_000,
+            num_threads=1,  # with more, the sums differ in the last digits and so may the vocabulary
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if "KeyboardInterrupt" in str(error):  # whatever stops its iterator comes out as a RuntimeError
+            raise KeyboardInterrupt from error
+        raise
     return SentencePieceProcessor(model_proto=model.getvalue())
 
 

@@ -28,7 +28,7 @@ from ctxsim_hf.stage import write_json, writing
 SCORES_FILE = "scores.npy"
 HEADINGS = {
     "spearman": "Spearman's correlation with people",
-    "accuracy": "accuracy: how often the nearer of two sentences scores higher",
+    "accuracy": "accuracy: how often the nearer of two sentences scores higher (by chance, 50)",
 }
 ALL_FIGURES = "All figures."  # what stands below it repeats what stands above, with intervals
 DIFFERENCES = "A star where the 95 % interval of the paired difference leaves out 0"
@@ -48,8 +48,13 @@ class Report:
         return told[0].upper() + told[1:]
 
     def for_the_screen(self) -> str:
-        tables = (main_table(self.systems, OWN_ROWS), pearson_table(self.systems), difference_table(self.systems))
-        parts = [as_text(table) for table in (*tables, self._case_table()) if table]
+        parts = [as_text(main_table(self.systems, OWN_ROWS))]
+        if table := pearson_table(self.systems):
+            parts.append(as_text(table))
+        if table := difference_table(self.systems):
+            parts += [DIFFERENCES, as_text(table)]
+        if table := self._case_table():
+            parts.append(as_text(table))
         return "\n\n".join([self.heading, *parts, *(["\n".join(found)] if (found := notes(self.systems)) else [])])
 
     def write(self, folder: Path, about: dict[str, Any]) -> str:

@@ -58,6 +58,7 @@ class Explanation:
             f"similarity {self.similarity:.3f}, spread {self.spread:.3f}{lexical}",
             f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
             f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}",
+            "fit: of 1 and of 2, in deviations above other sentences in that context; below it the terms of the score",
         ]
         for title, contexts in (
             ("both fit", self.both),

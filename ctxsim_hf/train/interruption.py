@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM -> a wish to stop, granted after the step in hand."""
 
 import signal
+import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Self
@@ -25,6 +26,7 @@ class Interruption:
         if self.came:
             raise KeyboardInterrupt
         self.came = True
+        sys.stderr.write("\nstopping after a few steps, once they are saved; again to stop at once\n")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

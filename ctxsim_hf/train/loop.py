@@ -110,6 +110,8 @@ class _Run:
             unit="step",
             disable=None if self.accelerator.is_main_process else True,
         )
+        if self.progress.step and self._done():  # it was interrupted at the very end
+            return
         self.model.train()
         with bar:
             for batches in self._steps():
@@ -120,11 +122,11 @@ class _Run:
                 if not done and self.progress.step % self.arguments.log_every:
                     continue
                 self._look(bar)  # stops at a broken model, so no checkpoint ever holds one
-                if done:
-                    return
-                if self._passed(self.arguments.eval_every):
-                    self._evaluate()
                 interrupted = self._agreed(interruption.came)
+                if done and not interrupted:
+                    return
+                if not done and self._passed(self.arguments.eval_every):
+                    self._evaluate()
                 if interrupted or self._passed(self.arguments.checkpoint_every):
                     self._save()
                 if interrupted:

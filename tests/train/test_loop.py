@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from ctxsim_hf.errors import UserError
+from ctxsim_hf.train import loop
 from ctxsim_hf.train.loop import _memory_errors_named, learning_rate_factor
 
 Run = Callable[..., tuple[int, str, str]]
@@ -103,6 +104,25 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     assert code == 0 and "going on from step" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
+
+
+def test_interrupted_at_its_last_step_it_stops_and_has_nothing_left_to_do(
+    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, done = words(corpus, tmp_path / "out", "--max-steps", 40), loop._Run._done
+
+    def signal_once_done(run: loop._Run) -> bool:
+        if found := done(run):
+            signal.raise_signal(signal.SIGTERM)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_done", signal_once_done)
+        code, _, err = ctxsim(*command)
+    assert code == 130 and "stopping after a few steps" in err
+    assert ctxsim(*command)[0] == 0
+    for name in ("model.safetensors", "metrics.json", "history.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
 
 
 def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim: Run) -> None:
