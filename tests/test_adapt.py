@@ -47,6 +47,7 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert encoder.similarity(["Nosidi ranusi."], ["Nosidi ranusi."])[0] == pytest.approx(1, abs=1e-5)
     results = json.loads((tmp_path / "out/ctxsim/surrogate-tiny/results.json").read_text())
     assert results
+    assert "| adjacent | held_out |" in (tmp_path / "out/ctxsim/surrogate-tiny/README.md").read_text()
 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     code, again, progress = ctxsim(*words)
