@@ -14,7 +14,7 @@ from typing import Any
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.evaluation.evaluate import TaskResult, evaluate_similarity
 from ctxsim_hf.origin.comparison import MODES
-from ctxsim_hf.origin.fit_score import TERMS, ScoreWeights
+from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -24,7 +24,7 @@ _PUBLIC = {
     "LightContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
     "LightContextGeneratorModel": "ctxsim_hf.models.modeling_light_generator",
     "OriginSimilarity": "ctxsim_hf.origin.similarity",
-    "ScoreWeights": "ctxsim_hf.origin.fit_score",
+    "ScoreWeights": "ctxsim_hf.origin.score_weights",
     "SentenceEncoder": "ctxsim_hf.surrogate.sentence_encoder",
     "SurrogateModel": "ctxsim_hf.models.modeling_surrogate",
     "evaluate_similarity": "ctxsim_hf.evaluation.evaluate",

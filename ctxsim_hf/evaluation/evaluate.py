@@ -45,6 +45,7 @@ class EvaluateArguments(SettingsArguments):
     limit: int | None = HfArg(default=None, help="Score so many pairs of each task, spread evenly; all if left out.")
     cases: int = HfArg(default=0, help="Show so many pairs where people side with the first system, and the second.")
     output: str | None = HfArg(default=None, help="Folder for results.json, results.md and results.png.")
+    baseline: list[str] = HfArg(default_factory=list, help="More systems, to stand below the others.")
     systems: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = (
@@ -55,13 +56,14 @@ class EvaluateArguments(SettingsArguments):
 
     def check(self) -> list[System]:
         """The systems, once everything that can be known without opening them is right."""
-        systems = [System.parse(spelling) for spelling in self.systems]
+        spellings = [*self.systems, *self.baseline]
+        systems = [System.parse(spelling) for spelling in spellings]
         if not systems:
             raise UserError("expected a system, such as tfidf or surrogate:DIR (ctxsim evaluate --help lists them)")
         if self.limit is not None and self.limit < 2:
             raise UserError(f"--limit must be at least 2, got {self.limit}")
         if self.cases < 0 or (self.cases and len({system.name for system in systems}) < 2):
-            raise UserError(f"--cases must be 0 or more, and compares two systems; got {self.cases}, {self.systems}")
+            raise UserError(f"--cases must be 0 or more, and compares two systems; got {self.cases}, {spellings}")
         if self.label_free and self.chunks is None:
             raise UserError("--label-free needs the held-out documents of a folder made by ctxsim chunk: --chunks DIR")
         if self.save_thresholds:
@@ -77,7 +79,7 @@ class EvaluateArguments(SettingsArguments):
         if not any(map(_has_folder, systems)):
             raise UserError(
                 "--save-thresholds writes into the folder of a surrogate or an origin; "
-                f"got only {', '.join(self.systems)}"
+                f"got only {', '.join(system.name for system in systems)}"
             )
 
     def load_tasks(self) -> list[Examples]:

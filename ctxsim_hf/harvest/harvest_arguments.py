@@ -12,7 +12,7 @@ from ctxsim_hf.corpus.chunks import describe_chunks
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import Mix
 from ctxsim_hf.harvest.plan import LEAST_PAIRS
-from ctxsim_hf.origin.fit_score import TERMS, ScoreWeights
+from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
 from ctxsim_hf.stage import describe_stage

@@ -10,8 +10,8 @@ what a term needs to know of a sentence alone or of a context alone is prepared 
 part in.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,31 +21,7 @@ from transformers import TokenizersBackend
 from ctxsim_hf.corpus.chunks import Context
 from ctxsim_hf.corpus.tokenized import TokenizedSentences, tokenize_sentences
 from ctxsim_hf.errors import UserError
-
-TERMS = ("discriminative", "sentence", "left", "right")
-
-
-@dataclass(frozen=True)
-class ScoreWeights:
-    """The weights of Eq. 3. A term of weight 0 is not computed."""
-
-    discriminative: float = 1.0
-    sentence: float = 1.0
-    left: float = 1.0
-    right: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not any(self.active.values()):
-            raise UserError("every weight of the fit score is 0; at least one term must count")
-
-    @property
-    def active(self) -> dict[str, float]:
-        """The terms that count, in the order of Eq. 3."""
-        return {name: weight for name, weight in asdict(self).items() if weight}
-
-    def combine(self, terms: Mapping[str, np.ndarray]) -> np.ndarray:
-        """S from its terms."""
-        return np.sum([weight * terms[term] for term, weight in self.active.items()], axis=0)
+from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import RIDGE, check_mode
-from ctxsim_hf.origin.fit_score import ScoreWeights
+from ctxsim_hf.origin.score_weights import ScoreWeights
 
 Scores = TypeVar("Scores", float, np.ndarray)
 

@@ -1,12 +1,15 @@
 """The settings of an origin folder as flags, for every command that opens one."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.errors import UserError
-from ctxsim_hf.origin.fit_score import TERMS, ScoreWeights
-from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
+
+if TYPE_CHECKING:
+    from ctxsim_hf.origin.similarity import OriginSimilarity
 
 
 @dataclass(kw_only=True)
@@ -22,7 +25,9 @@ class SettingsArguments:
     lexical_weight: float | None = HfArg(default=None, help="Weight of the TF-IDF cosine; that of contexts is 1.")
     cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
 
-    def open_origin(self, origin: str) -> OriginSimilarity:
+    def open_origin(self, origin: str) -> "OriginSimilarity":
+        from ctxsim_hf.origin.similarity import OriginSimilarity  # and with it torch, which takes seconds
+
         weights = self.weights
         if weights is not None and len(weights) != len(TERMS):
             raise UserError(f"--weights takes {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(weights)}")

@@ -22,9 +22,10 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import comparable, context_spread, cosine
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
-from ctxsim_hf.origin.fit_score import TERMS, ContextScorer, Prepared, ScoreWeights
+from ctxsim_hf.origin.fit_score import ContextScorer, Prepared
 from ctxsim_hf.origin.indexing import read_background
 from ctxsim_hf.origin.models import OriginModels
+from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
 from ctxsim_hf.stage import read_stage, verify_files_once

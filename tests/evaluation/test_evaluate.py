@@ -36,12 +36,13 @@ def test_any_system(data_root: Path) -> None:
 
 
 def test_one_table_and_the_files(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
-    words = ("evaluate", "tfidf", "b=bm25", "--tasks", "stsb", "--data-root", data_root, "--cases", 1)
+    words = ("evaluate", "tfidf", "--baseline", "b=bm25", "--tasks", "stsb", "--data-root", data_root, "--cases", 1)
     code, out, err = ctxsim(*words, "--output", tmp_path / "out")
     assert code == 0, err
     record = json.loads((tmp_path / "out/results.json").read_text())
     assert record["versions"]["ctxsim_hf"] == __version__
-    assert (record["arguments"]["systems"], record["arguments"]["limit"]) == (["tfidf", "b=bm25"], None)
+    arguments = record["arguments"]
+    assert (arguments["systems"], arguments["baseline"], arguments["limit"]) == (["tfidf"], ["b=bm25"], None)
     first, second = record["results"]
     assert (first["system"], second["system"]) == ("tfidf", "b")
     assert (first["task"], first["split"], first["pairs"]) == ("stsb", "test", 6)

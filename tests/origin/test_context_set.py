@@ -9,7 +9,7 @@ from planted import PlantedCorpus
 from ctxsim_hf.corpus.tokenized import TokenizedSentences
 from ctxsim_hf.origin.context_index import sentence_key
 from ctxsim_hf.origin.context_set import jaccard, select
-from ctxsim_hf.origin.fit_score import ScoreWeights
+from ctxsim_hf.origin.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
 

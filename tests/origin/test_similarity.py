@@ -12,7 +12,7 @@ from planted import PlantedCorpus, Probe
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import MODES
-from ctxsim_hf.origin.fit_score import ScoreWeights
+from ctxsim_hf.origin.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
 Run = Callable[..., tuple[int, str, str]]
