@@ -1,5 +1,6 @@
 """`ctxsim`: verbs in a table, one stage behind each."""
 
+import argparse
 import difflib
 import importlib
 import json
@@ -114,7 +115,11 @@ def run_verb(name: str, flags: list[str]) -> str:
         disable_progress_bar()  # transformers' own, when it reads weights
     module = importlib.import_module(verb.module)
     dataclass = getattr(module, verb.arguments)
-    parser = HfArgumentParser(dataclass, prog=f"ctxsim {name}", description=verb.help)
+    parser = HfArgumentParser(
+        dataclass, prog=f"ctxsim {name}", description=verb.help, formatter_class=_DefaultsThatSaySomething
+    )
+    for action in parser._actions:  # --with_underscores is understood too, but not shown
+        action.option_strings = [flag for flag in action.option_strings if "_" not in flag]
     if positional := getattr(dataclass, "positional", None):
         parser.add_argument(positional[0], nargs="*", help=positional[1])
     arguments, *words, unknown = parser.parse_args_into_dataclasses(
@@ -130,6 +135,11 @@ def run_verb(name: str, flags: list[str]) -> str:
     if isinstance(result, dict):  # a stage's counts
         return "\n".join([*_lines(result), f"{arguments.output} is finished"])
     return str(result)
+
+
+class _DefaultsThatSaySomething(argparse.ArgumentDefaultsHelpFormatter):
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, []) else super()._get_help_string(action)
 
 
 def _not_known(word: str, verb: str, flags: list[str]) -> str:

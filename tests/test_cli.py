@@ -1,6 +1,7 @@
 """The command line: help and version at once, one plain line for what a user got wrong."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ def test_help_of_each_verb(ctxsim: Run, verb: str) -> None:
     assert code == 0
     assert f"usage: ctxsim {verb}" in out
     assert VERBS[verb].help in out
+    assert "default: None" not in out and not re.search(r"--\w+_", out)
 
 
 def test_version_needs_no_heavy_library() -> None:

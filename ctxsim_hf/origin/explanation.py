@@ -4,6 +4,7 @@ A fit is given in deviations above the background's mean in the same context, so
 """
 
 import textwrap
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,13 +29,14 @@ class ContextFit:
     found_for: tuple[int, ...]  # whose set it is in: of sentence 1, 2 or both
     fit: tuple[float, float]  # in deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
+    counted: frozenset[str]  # those of them that have a weight
 
     def __str__(self) -> str:
         lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}"]
         text = f"{' '.join(self.context.left)} [...] {' '.join(self.context.right)}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")
-        terms = "   ".join(f"{name} {first:.2f}, {second:.2f}" for name, (first, second) in self.terms.items())
-        return "\n".join([*lines, f"    {terms}"])
+        terms = [(name, f"{name} {first:.2f}, {second:.2f}") for name, (first, second) in self.terms.items()]
+        return "\n".join([*lines, "    " + "   ".join(t if name in self.counted else f"({t})" for name, t in terms)])
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Explanation:
             f"similarity {self.similarity:.3f}, spread {self.spread:.3f}{lexical}",
             f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
             f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}",
-            "fit: of 1 and of 2, in deviations above other sentences in that context; below it the terms of the score",
+            "fit: of 1 and of 2, in deviations above other sentences in that context",
+            "below it the terms of the score, in brackets those that do not count",
         ]
         for title, contexts in (
             ("both fit", self.both),
@@ -70,9 +73,14 @@ class Explanation:
 
 
 def explain(
-    sentence1: str, sentence2: str, pair: PairScores, index: ContextIndex, scorer: ContextScorer
+    sentence1: str,
+    sentence2: str,
+    pair: PairScores,
+    index: ContextIndex,
+    scorer: ContextScorer,
+    counted: Collection[str],
 ) -> Explanation:
-    """Args: as in `Explanation`; `scorer` answers every term that is to be shown, those without a weight too."""
+    """Args: as in `Explanation`; `scorer` answers every term that is to be shown, those that do not count too."""
     fits = comparable("zscore", pair.scores, pair.background)  # (2, contexts)
     found_for: dict[int, tuple[int, ...]] = {}  # a context may be in both sets, and is shown once
     for place, context in enumerate(pair.contexts.tolist()):
@@ -96,6 +104,7 @@ def explain(
                 found_for=found_for[int(pair.contexts[place])],
                 fit=(float(fits[0, place]), float(fits[1, place])),
                 terms={name: (float(values[0, row]), float(values[1, row])) for name, values in terms.items()},
+                counted=frozenset(counted),
             )
             for row, (place, text) in enumerate(zip(places, texts, strict=True))
         ]

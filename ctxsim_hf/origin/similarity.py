@@ -226,7 +226,7 @@ class OriginSimilarity:
         from ctxsim_hf.origin.explanation import explain
 
         (pair,) = self.compare([sentence1], [sentence2])
-        return explain(sentence1, sentence2, pair, self.index, self._explainer)
+        return explain(sentence1, sentence2, pair, self.index, self._explainer, self.scorer.weights.active)
 
     def _judge(self, sentence: str) -> JudgedContexts:
         if sentence not in self._judged:
