@@ -5,6 +5,7 @@ BIN := .venv/bin
 export OMP_WAIT_POLICY ?= PASSIVE
 # Corpora that `make artefacts` leaves out: the captions of one picture are paraphrases, which is half a label.
 WITHOUT ?= flickr8k flickr30k
+MINUTES ?= 60
 # What the demo looks for in the documentation.
 QUERIES := "how to delete a directory" "the connection was refused" "speed up a slow loop"
 
@@ -32,9 +33,9 @@ test-app: .venv/app       ## the metric's page, driven in headless Chromium; lea
 	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell
 	$(BIN)/pytest -m slow tests/hub/test_app.py
 
-artefacts: .venv/installed  ## train everything on real text, in about an hour: make artefacts DATA=corpora OUT=folder
+artefacts: .venv/installed  ## train everything on real text, in about an hour: make artefacts DATA=corpora OUT=folder [MINUTES=60]
 	@test -n "$(DATA)" -a -n "$(OUT)" || { echo "say where the corpora are and where to put the models: make artefacts DATA=DIR OUT=DIR"; exit 2; }
-	$(BIN)/ctxsim adapt --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --minutes 60 --output $(OUT)
+	$(BIN)/ctxsim adapt --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --minutes $(MINUTES) --output $(OUT)
 
 lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff check .
