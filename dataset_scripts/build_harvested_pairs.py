@@ -156,7 +156,7 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
         "num_pairs": f"{sum(record['counts']['pairs'].values()):,}",
         "arguments": made,
         "settings": settings,
-        "lexical": f", averaged with the TF-IDF cosine at the weight {lexical}" if lexical else "",
+        "lexical": f", averaged with the cosine of the words' letters at the weight {lexical}" if lexical else "",
         "share": "every one counts" if share == 1 else f"those that are random make up {share:.0%} at most",
         "corpora": ", ".join(corpus["name"] for corpus in origin["inputs"]["chunks"]["inputs"]["corpus"]),
         "recipe": json.dumps({"origin": origin["xxh3_128"], "settings": settings, "arguments": made}, indent=2),

@@ -19,7 +19,7 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import write_json, writing
 
 UNSEEN_IDF = 14.0
-_WORD = re.compile("[a-z]+|[0-9]+")
+_WORD = re.compile(r"[^\W\d_]+|\d+")
 _KEYS, _DF, _ABOUT = "tfidf_keys.npy", "tfidf_df.npy", "tfidf.json"
 
 

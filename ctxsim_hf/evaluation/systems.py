@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ctxsim_hf.corpus.letters import LetterCosine
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.examples import Similarity
@@ -100,6 +101,10 @@ def _tfidf(where: str, surroundings: Surroundings) -> Similarity:
     return count_corpus(surroundings.chunks, surroundings.data_root)
 
 
+def _letters(where: str, surroundings: Surroundings) -> Similarity:
+    return LetterCosine(count_corpus(surroundings.chunks, surroundings.data_root))
+
+
 def _bm25(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.evaluation.bm25 import Bm25
 
@@ -179,6 +184,7 @@ KINDS = {
     "surrogate": Kind("DIR", "a surrogate", _surrogate),
     "cross": Kind("ID", "a cross-encoder, such as a cross surrogate or BLEURT", _cross),
     "tfidf": Kind("", "cosine of TF-IDF weights", _tfidf),
+    "letters": Kind("", "the same of words that are bags of letter n-grams", _letters),
     "bm25": Kind("", "both ways", _bm25),
     "vectors": Kind("FILE", "mean of word vectors (GloVe, word2vec)", _vectors),
     "sif": Kind("FILE", "the same by SIF", _sif),

@@ -20,7 +20,7 @@ from ctxsim_hf.corpus.reading import Columns, Corpus, Flaw
 from ctxsim_hf.corpus.sentences import split_document
 from ctxsim_hf.errors import UserError
 
-FORMAT = 1  # raise it whenever the same text would be counted differently
+FORMAT = 2  # raise it whenever the same text would be counted differently
 TASK_CHARS = 2_000_000  # of text that a worker counts at once
 
 Counts = tuple[Counter[str], int]  # words, and the number of sentences

@@ -48,7 +48,7 @@ class HarvestArguments(StageArguments):
     num_contexts: int | None = HfArg(default=None, help="Contexts of each sentence; a group's pool has twice as many.")
     screen_chunks: int | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
     background_size: int | None = HfArg(default=None, help="Background sentences that count.")
-    lexical_weight: float | None = HfArg(default=None, help="Weight of the TF-IDF cosine; that of contexts is 1.")
+    lexical_weight: float | None = HfArg(default=None, help="Weight of the words themselves; that of contexts is 1.")
     shard: int | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
     num_shards: int = HfArg(default=1, help="How many shares there are.")
 

@@ -46,14 +46,14 @@ class Explanation:
     similarity: float
     spread: float
     directional: tuple[float, float]  # over the contexts of either sentence alone
-    lexical: float | None  # TF-IDF cosine, where it has a weight
+    lexical: float | None  # of the words, where it has a weight
     num_contexts: tuple[int, int]
     both: list[ContextFit]
     first_better: list[ContextFit]
     second_better: list[ContextFit]
 
     def __str__(self) -> str:
-        lexical = "" if self.lexical is None else f", TF-IDF cosine {self.lexical:.3f}"
+        lexical = "" if self.lexical is None else f", of the words alone {self.lexical:.3f}"
         lines = [
             f"1  {self.sentence1}",
             f"2  {self.sentence2}",

@@ -33,8 +33,8 @@ class OriginSettings:
         max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
         background_size (`int`): Background sentences that count, at most those kept in the folder.
         ridge (`float`): Of `whitened`.
-        lexical_weight (`float`): Weight of the TF-IDF cosine of the two sentences beside the similarity by contexts,
-            whose weight is 1; the similarity is their weighted mean.
+        lexical_weight (`float`): Weight of the cosine of the two sentences' words (`LetterCosine`) beside the
+            similarity by contexts, whose weight is 1; the similarity is their weighted mean.
         seed (`int`): Of the strategy `random` and of the context spread.
     """
 
@@ -63,7 +63,7 @@ class OriginSettings:
             raise UserError(f"lexical_weight must be at least 0, got {self.lexical_weight}")
 
     def with_lexical(self, by_contexts: Scores, lexical: Scores) -> Scores:
-        """The similarity by contexts, and the TF-IDF cosine where it has a weight."""
+        """The similarity by contexts, and that by words where it has a weight."""
         if not self.lexical_weight:
             return by_contexts
         return (by_contexts + self.lexical_weight * lexical) / (1 + self.lexical_weight)

@@ -22,7 +22,7 @@ class SettingsArguments:
     screen_chunks: int | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
     strategy: str | None = HfArg(default=None, help="Choose contexts by two_step, random or no_diversity.")
     background_size: int | None = HfArg(default=None, help="Background sentences that count.")
-    lexical_weight: float | None = HfArg(default=None, help="Weight of the TF-IDF cosine; that of contexts is 1.")
+    lexical_weight: float | None = HfArg(default=None, help="Weight of the words themselves; that of contexts is 1.")
     cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
 
     def open_origin(self, origin: str) -> "OriginSimilarity":

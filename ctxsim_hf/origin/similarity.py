@@ -16,6 +16,7 @@ from huggingface_hub import snapshot_download
 from tqdm import tqdm
 
 from ctxsim_hf import __version__
+from ctxsim_hf.corpus.letters import LetterCosine
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.corpus.sentence_checks import check_pairs
 from ctxsim_hf.errors import UserError
@@ -64,7 +65,7 @@ class PairScores:
     found_for_first: int
     terms: dict[str, np.ndarray]  # term -> (2, contexts)
     judged: Sequence[JudgedContexts]  # the sets of the two sentences
-    lexical: float  # TF-IDF cosine; nan where it has no weight
+    lexical: float  # cosine of the words; nan where it has no weight
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -118,7 +119,7 @@ class OriginSimilarity:
         index: ContextIndex,
         models: OriginModels,
         background: Sequence[str],
-        lexical: TfidfCosine,
+        lexical: LetterCosine,
         settings: OriginSettings,
         record: Mapping[str, Any],
         cache_folder: str | Path | None = None,
@@ -163,7 +164,7 @@ class OriginSimilarity:
             ContextIndex.open(folder / "index", models.width),
             models,
             read_background(folder),
-            TfidfCosine.load(folder / "lexical"),
+            LetterCosine(TfidfCosine.load(folder / "lexical")),
             OriginSettings.load(folder).override(**settings),
             record,
             cache_folder=cache_folder,

@@ -1,6 +1,8 @@
 """A light generator's token vectors -> a RoBERTa that starts as their weighted mean.
 
-A light generator knows a sentence by the mean of its tokens' vectors, each with a weight of its own. A RoBERTa's
+A light generator knows a sentence by the mean of its tokens' vectors, each with a weight of its own. To these come
+their letters, as random directions that tokens share as far as they share n-grams: what a token is, beside what it is
+found with, so that two sentences are also alike by their words. A RoBERTa's
 LayerNorms bring every state to one length, so in it a token cannot weigh little by being short. Here it does by
 pointing elsewhere: two dimensions, the rest, take with opposite signs what a vector lacks in length. All tokens then
 have one length and mean 0, LayerNorm leaves them as they are, and the last one leaves out the rest. The layers start
@@ -10,15 +12,20 @@ by adding nothing and learn to add something.
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from transformers import RobertaModel
 
+from ctxsim_hf.corpus.letters import END, letter_vectors
 from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
 
 REST = 2  # the last dimensions
 # Between 0, vectors as they are, and 1, sentences that vary as much in every direction: the middle agreed best with
 # Origin's scores, which are whitened over a few hundred sentences.
 WHITENING = 0.5
+LETTERS = 1.0  # strength of the letters beside the vectors
+WORD_START = "▁"  # sentencepiece's
+TOKENS_A_SENTENCE = 20  # about: a token that is in most sentences says nothing
 
 
 def most_dimensions(generator: LightContextGeneratorModel) -> int:
@@ -27,10 +34,16 @@ def most_dimensions(generator: LightContextGeneratorModel) -> int:
 
 
 @torch.no_grad()
-def token_states(generator: LightContextGeneratorModel, hidden_size: int, weightless: Sequence[int]) -> torch.Tensor:
+def token_states(
+    generator: LightContextGeneratorModel, hidden_size: int, tokens: Sequence[str], weightless: Sequence[int]
+) -> torch.Tensor:
     """A state for every token of the vocabulary that LayerNorm leaves as it is, of length sqrt(hidden_size) and mean
-    0. The dimensions before the rest hold the token's weighted vector, or zeros if it is one of `weightless`."""
-    vectors = _whiten(generator)[:, : hidden_size - 1 - REST]
+    0. The dimensions before the rest hold the token's weighted vector and its letters, or zeros if it is one of
+    `weightless`."""
+    frequencies = torch.softmax(generator.output_bias.double(), 0)
+    vectors = _whiten(generator, frequencies)[:, : hidden_size - 1 - REST]
+    letters = _letters(tokens, frequencies, vectors.shape[1])
+    vectors = _evenly_long(vectors, frequencies) + LETTERS * _evenly_long(letters, frequencies)
     vectors[weightless] = 0
     states = vectors.new_zeros(len(vectors), hidden_size)
     states[:, :-REST] = vectors @ _zero_mean_basis(hidden_size - REST)[: vectors.shape[1]]
@@ -52,12 +65,24 @@ def start_as_mean(roberta: RobertaModel) -> None:
     roberta.encoder.layer[-1].output.LayerNorm.weight[-REST:] = 0
 
 
-def _whiten(generator: LightContextGeneratorModel) -> torch.Tensor:
+def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> torch.Tensor:
+    """Random directions for n-grams of letters -> a vector for each token, as long as its idf: (tokens, size)."""
+    letters = letter_vectors([token.replace(WORD_START, END) + END for token in tokens])
+    directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
+    idf = -(frequencies * TOKENS_A_SENTENCE).log().clamp(max=0)
+    return idf[:, None] * torch.from_numpy(letters @ directions)
+
+
+def _evenly_long(vectors: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
+    """Of mean square length 1 over the tokens of a text."""
+    return vectors / (frequencies @ (vectors**2).sum(1)).sqrt()
+
+
+def _whiten(generator: LightContextGeneratorModel, frequencies: torch.Tensor) -> torch.Tensor:
     """Weighted token vectors on their principal axes, the strongest first, evened out by half. A token counts as often
     as it occurs, since this is about sentences: sums of tokens."""
     weights = torch.sigmoid(generator.token_weight_logits.double())
     vectors = generator.input_embeddings.weight.double()
-    frequencies = torch.softmax(generator.output_bias.double(), 0)
     shares = (frequencies * weights**2)[:, None]
     vectors = vectors - (shares * vectors).sum(0) / shares.sum()
     strengths, axes = torch.linalg.eigh((shares * vectors).T @ vectors / shares.sum())  # ascending

@@ -26,7 +26,7 @@ from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import STAGE_FILE, describe_file, describe_stage, read_stage, verify_files
 from ctxsim_hf.train.labelled_rows import LabelledRows, join_rows, tokenize_rows
 
-FORMAT = 1  # part of the digest: a change of layout must not meet old arrays
+FORMAT = 2  # part of the digest: a change of layout must not meet old arrays
 SENTENCES = ("sentence1", "sentence2")
 VALIDATION_PAIRS = 100_000  # at most
 

@@ -86,7 +86,8 @@ def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend)
             "train a wider generator, or lower --hidden-size"
         )
     marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
-    own.copy_(token_states(generator, own.shape[1], marks))
+    tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
+    own.copy_(token_states(generator, own.shape[1], tokens, marks))
     own[tokenizer.pad_token_id] = 0
     if isinstance(model, SurrogateModel):
         start_as_mean(model.roberta)

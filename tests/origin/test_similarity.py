@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from planted import PlantedCorpus, Probe
 
+from ctxsim_hf.corpus.letters import LetterCosine
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import MODES
@@ -94,7 +95,7 @@ def test_bad_input(planted: Path, origin: OriginSimilarity) -> None:
 def test_lexical_term(planted: Path, origin: OriginSimilarity, probes: list[Probe]) -> None:
     pair = [probes[0].sentence], [probes[0].near_copy]
     both = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=50, lexical_weight=0.5)
-    lexical = TfidfCosine.load(planted / "origin" / "lexical").similarity(*pair)
+    lexical = LetterCosine(TfidfCosine.load(planted / "origin" / "lexical")).similarity(*pair)
     assert both.similarity(*pair)[0] == pytest.approx((origin.similarity(*pair)[0] + 0.5 * lexical[0]) / 1.5)
 
 

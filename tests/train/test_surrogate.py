@@ -21,10 +21,12 @@ from tiny_surrogate import tiny_model
 from topic_pairs import sentences_by_topic, write_pairs
 from transformers import AutoModel, AutoTokenizer, RobertaForMaskedLM
 
+from ctxsim_hf.corpus.letters import letter_vectors
 from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorConfig, LightContextGeneratorModel
 from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
-from ctxsim_hf.train import loop
+from ctxsim_hf.train import generator_start, loop
+from ctxsim_hf.train.generator_start import token_states
 from ctxsim_hf.train.surrogate import SurrogateArguments
 from ctxsim_hf.train.surrogate_start import starting_model
 
@@ -223,8 +225,11 @@ def light_generator(folder: Path, corpus: Path, size: int, vocab_size: int | Non
 
 
 @pytest.mark.parametrize("size", [61, 80])
-def test_it_starts_as_a_light_generators_mean(corpus: Path, pairs: Path, tmp_path: Path, size: int) -> None:
+def test_it_starts_as_a_light_generators_mean(
+    corpus: Path, pairs: Path, tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exactly where all dimensions fit into the surrogate's 64 (3 are spent), and nearly where the weakest do not."""
+    monkeypatch.setattr(generator_start, "LETTERS", 0.0)
     folder = light_generator(tmp_path / "generator", corpus, size)
     flags = {"pairs": str(pairs), "tokenizer": str(corpus / "tokenizer"), "token_embeddings": str(folder)}
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
@@ -249,6 +254,21 @@ def test_it_starts_as_a_light_generators_mean(corpus: Path, pairs: Path, tmp_pat
     ids = tokenizer(sentences, add_special_tokens=False)["input_ids"]
     expected = np.stack([(weight[row, None] * half_white[row]).sum(0) for row in ids])
     np.testing.assert_allclose(cosine_matrix(found), cosine_matrix(expected), atol=1e-5 if size == 61 else 0.1)
+
+
+def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path: Path) -> None:
+    generator = LightContextGeneratorModel.from_pretrained(light_generator(tmp_path / "generator", corpus, 61))
+    tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
+    tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    states = token_states(generator, 64, tokens, [0, 2]).numpy()
+    np.testing.assert_allclose(np.linalg.norm(states, axis=1), 8, rtol=1e-9)
+    assert not states[[0, 2], :-2].any()
+    found = cosine_matrix(states[4:, :-2])
+    letters = letter_vectors([token.replace("▁", " ") + " " for token in tokens[4:]])
+    shared, different = (letters @ letters.T).toarray(), ~np.eye(len(found), dtype=bool)
+    apart, together = found[shared == 0], found[(shared > 0.3) & different]
+    assert len(together) > 10
+    assert abs(apart.mean()) < 0.02 and together.mean() > 0.1
 
 
 def cosine_matrix(vectors: np.ndarray) -> np.ndarray:
