@@ -23,7 +23,7 @@ REST = 2  # the last dimensions
 # Between 0, vectors as they are, and 1, sentences that vary as much in every direction: the middle agreed best with
 # Origin's scores, which are whitened over a few hundred sentences.
 WHITENING = 0.5
-LETTERS = 1.0  # strength of the letters beside the vectors
+LETTERS = 0.5  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
 WORD_START = "▁"  # sentencepiece's
 TOKENS_A_SENTENCE = 20  # about: a token that is in most sentences says nothing
 
