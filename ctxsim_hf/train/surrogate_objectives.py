@@ -4,7 +4,7 @@
 |---|---|---|
 | similarity | pairs with a score | on the cosine: see surrogate_losses.py |
 | classification | pairs with a class | cross entropy of a layer over u, v, abs(u - v); the layer is not kept |
-| triplet | anchor, positive, negative | max(0, dist(a, p) - dist(a, n) + margin), Euclidean |
+| triplet | anchor, positive, negative | max(0, dist(a, p) - dist(a, n) + margin), between unit vectors |
 """
 
 from dataclasses import dataclass
@@ -130,7 +130,8 @@ class TripletObjective(Objective):
     def loss(
         self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
-        anchor, positive, negative = (vectors[places] for places in members.T)
+        # Of length 1, since similarity is a cosine: longer vectors would be an easy way to a margin, and teach nothing.
+        anchor, positive, negative = (functional.normalize(vectors[places]) for places in members.T)
         return functional.triplet_margin_loss(anchor, positive, negative, margin=self.margin)
 
     def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:

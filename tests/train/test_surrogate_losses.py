@@ -96,7 +96,7 @@ def test_classification_by_hand() -> None:
 
 def test_triplet_by_hand() -> None:
     objective = TripletObjective(tiny_model(), margin=10.0)
-    a, p, n = plain_vectors(objective.surrogate)[[0, 1, 2]]
+    a, p, n = (vector / vector.norm() for vector in plain_vectors(objective.surrogate)[[0, 1, 2]])
     expected = max(0.0, ((a - p).norm() - (a - n).norm() + 10).item())
     loss = objective(IDS, MASK, torch.tensor([[0, 1, 2]]), torch.zeros(1)).loss
     assert loss.item() == pytest.approx(expected, abs=1e-4) and expected > 0
