@@ -130,7 +130,7 @@ class TripletObjective(Objective):
     def loss(
         self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
-        # Of length 1, since similarity is a cosine: longer vectors would be an easy way to a margin, and teach nothing.
+        # Of length 1, since similarity is a cosine: longer vectors would reach a margin and teach nothing.
         anchor, positive, negative = (functional.normalize(vectors[places]) for places in members.T)
         return functional.triplet_margin_loss(anchor, positive, negative, margin=self.margin)
 
