@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ctxsim_hf.corpus.letters import LetterCosine
 from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.evaluation.evaluate import TaskResult, evaluate_similarity
 from ctxsim_hf.origin.comparison import MODES
@@ -27,7 +28,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "20 contexts": {"num_contexts": 20},
     "200 contexts": {"num_contexts": 200, "screen_chunks": 1000},
     "20,000 chunks screened": {"screen_chunks": 20_000},
-    **{f"lexical weight {weight}": {"lexical_weight": weight} for weight in (0.25, 0.5, 1.0)},
+    **{f"lexical weight {weight}": {"lexical_weight": weight} for weight in (0.5, 1.0, 2.0)},
     "the paper's modes and weights": {"mode": "cosine", "weights": ScoreWeights(), "screen_chunks": 20_000},
 }
 
@@ -49,7 +50,9 @@ def main() -> None:
         found[name] = {"spearman": result.main.value, "pairs": result.pairs, "seconds": seconds}
         print(f"| {name} | {show(result)} | {seconds:.0f} |", flush=True)
 
-    measure("TF-IDF", TfidfCosine.load(Path(args.origin) / "lexical"))
+    counts = TfidfCosine.load(Path(args.origin) / "lexical")
+    measure("TF-IDF", counts)
+    measure("letters", LetterCosine(counts))
     with tempfile.TemporaryDirectory() as cache:  # variants that judge in the same contexts find them once
         for name in args.only:
             measure(name, OriginSimilarity.from_pretrained(args.origin, cache_folder=cache, **VARIANTS[name]))

@@ -48,6 +48,7 @@ class AdaptArguments:
     preset: str = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
     minutes: float = HfArg(default=30, help="About how long all of it may take; with more, better models.")
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, data sets).")
+    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a data set.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
     workers: int | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
 
@@ -132,6 +133,8 @@ def plan(arguments: AdaptArguments) -> list[Step]:
         return ["--epochs", str(MOST_EPOCHS), "--max-train-minutes", f"{SHARES[stage] * arguments.minutes:g}"]
 
     reading = ["--corpus", *arguments.corpus, "--text-column", arguments.text_column, "--language", arguments.language]
+    if arguments.config_name:
+        reading += ["--config-name", arguments.config_name]
     models = ["--discriminator", place("discriminator"), "--generator", place("generator")]
     vocabulary = ["--vocab-size", str(sizes["vocab_size"]), *(["--lowercase"] if sizes["lowercase"] else [])]
     kind = [] if "light_generator" in sizes else ["--kind", "seq2seq", "--direction", "all"]
@@ -158,6 +161,7 @@ def _remember(arguments: AdaptArguments) -> None:
         "preset": arguments.preset,
         "minutes": arguments.minutes,
         "text_column": arguments.text_column,
+        "config_name": arguments.config_name,
         "language": arguments.language,
     }
     path = Path(arguments.folder.place("adapt.json"))

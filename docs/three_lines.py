@@ -1,4 +1,4 @@
-"""What `ctxsim adapt` leaves in its folder, opened by name: run this there."""
+"""What `make demo` leaves in its folder, opened by name: run this there."""
 
 import evaluate
 from datasets import load_dataset

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from ctxsim_hf.corpus.lexical import TfidfCosine, words_of
+from ctxsim_hf.corpus.lexical import TfidfCosine, check_lengths, words_of
 
 SIZES = (2, 3, 4)
 END = " "  # of a word, on either side
+PAIRS_PER_BLOCK = 2000  # whose vectors are held at a time
 
 
 def letter_ngrams(text: str) -> set[str]:
@@ -38,6 +39,15 @@ class LetterCosine:
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Cosine of each pair, from 0 to 1. A sentence without words, or with none but words that weigh 0, has
         similarity 0 with every sentence, itself included."""
+        check_lengths(sentences1, sentences2)
+        blocks = range(0, len(sentences1), PAIRS_PER_BLOCK)
+        parts = [
+            self._block(*(side[start : start + PAIRS_PER_BLOCK] for side in (sentences1, sentences2)))
+            for start in blocks
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _block(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         places = {sentence: place for place, sentence in enumerate(dict.fromkeys([*sentences1, *sentences2]))}
         vectors = self._vectors(list(places))
         first, second = ([places[sentence] for sentence in side] for side in (sentences1, sentences2))
@@ -46,7 +56,9 @@ class LetterCosine:
     def _vectors(self, sentences: Sequence[str]) -> csr_array:
         held, words = _bags([words_of(sentence) for sentence in sentences])
         letters = letter_vectors([f"{END}{word}{END}" for word in words])
-        return _unit(held @ diags_array(self.counts.idf(words)) @ letters)
+        vectors = held @ diags_array(self.counts.idf(words)) @ letters
+        vectors.sort_indices()
+        return _unit(vectors)
 
 
 def _bags(bags: Sequence[set[str]]) -> tuple[csr_array, list[str]]:
@@ -61,6 +73,5 @@ def _bags(bags: Sequence[set[str]]) -> tuple[csr_array, list[str]]:
 
 def _unit(vectors: csr_array) -> csr_array:
     """Rows of length 1; zeros stay zeros."""
-    vectors.sort_indices()
     lengths = np.sqrt((vectors * vectors).sum(axis=1))
     return csr_array(diags_array(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)) @ vectors)

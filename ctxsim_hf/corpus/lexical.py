@@ -88,10 +88,7 @@ class TfidfCosine:
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Cosine of each pair, from 0 to 1. A sentence without words, or with none but words that weigh 0, has
         similarity 0 with every sentence, itself included."""
-        if len(sentences1) != len(sentences2):
-            raise UserError(
-                f"expected as many second sentences as first ones, got {len(sentences1)} and {len(sentences2)}"
-            )
+        check_lengths(sentences1, sentences2)
         bags1, bags2 = [words_of(sentence) for sentence in sentences1], [words_of(sentence) for sentence in sentences2]
         vocabulary = list(set().union(*bags1, *bags2))
         squares = dict(zip(vocabulary, (self.idf(vocabulary) ** 2).tolist(), strict=True))
@@ -105,6 +102,13 @@ class TfidfCosine:
             if common := squared_length(words1 & words2):
                 cosines[pair] = common / math.sqrt(squared_length(words1) * squared_length(words2))
         return cosines
+
+
+def check_lengths(sentences1: Sequence[str], sentences2: Sequence[str]) -> None:
+    if len(sentences1) != len(sentences2):
+        raise UserError(
+            f"expected as many second sentences as first ones, got {len(sentences1)} and {len(sentences2)}"
+        )
 
 
 def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:

@@ -116,6 +116,8 @@ def run(arguments: EvaluateArguments) -> str:
     # Before a system is opened, which may take minutes: a folder that is not there should not come to light then.
     tasks = arguments.load_tasks()
     surroundings = Surroundings(arguments, arguments.chunks, arguments.data_root)
+    for system in systems:
+        system.check(surroundings)
     results, signatures = [], {}
     for name in tqdm(dict.fromkeys(system.name for system in systems), "evaluate", unit="system", disable=None):
         group = [system for system in systems if system.name == name]

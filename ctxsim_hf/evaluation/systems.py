@@ -14,7 +14,7 @@ from ctxsim_hf.corpus.letters import LetterCosine
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.examples import Similarity
-from ctxsim_hf.evaluation.word_counts import count_corpus
+from ctxsim_hf.evaluation.word_counts import count_corpus, find_corpora
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 
 
@@ -31,6 +31,7 @@ class Kind(NamedTuple):
     where: str  # what comes after the colon; empty for nothing
     help: str
     open: Callable[[str, Surroundings], Similarity]
+    counts_words: bool = False  # in a corpus
 
 
 class PairScorer(NamedTuple):
@@ -58,6 +59,11 @@ class System(NamedTuple):
         if bool(where) != bool(KINDS[kind].where):
             raise UserError(f"expected {_spelled(kind)}, got {rest!r}")
         return cls(name, kind, where)
+
+    def check(self, surroundings: Surroundings) -> None:
+        """What can be known before it is opened, which may be after hours of others."""
+        if KINDS[self.kind].counts_words and surroundings.chunks is None:
+            find_corpora(surroundings.data_root)
 
     def open(self, surroundings: Surroundings) -> Similarity:
         return KINDS[self.kind].open(_locate(self.where), surroundings)
@@ -183,11 +189,11 @@ KINDS = {
     "origin": Kind("DIR", "an origin folder", _origin),
     "surrogate": Kind("DIR", "a surrogate", _surrogate),
     "cross": Kind("ID", "a cross-encoder, such as a cross surrogate or BLEURT", _cross),
-    "tfidf": Kind("", "cosine of TF-IDF weights", _tfidf),
-    "letters": Kind("", "the same of words that are bags of letter n-grams", _letters),
-    "bm25": Kind("", "both ways", _bm25),
+    "tfidf": Kind("", "cosine of TF-IDF weights", _tfidf, counts_words=True),
+    "letters": Kind("", "the same, with the forms of a word alike", _letters, counts_words=True),
+    "bm25": Kind("", "both ways", _bm25, counts_words=True),
     "vectors": Kind("FILE", "mean of word vectors (GloVe, word2vec)", _vectors),
-    "sif": Kind("FILE", "the same by SIF", _sif),
+    "sif": Kind("FILE", "the same by SIF", _sif, counts_words=True),
     "hf": Kind("ID", "mean of a transformer's last layer", lambda where, _: _transformer(where, "mean")),
     "hf-cls": Kind("ID", "its first token (BERT, DPR)", lambda where, _: _transformer(where, "cls")),
     "st": Kind("ID", "sentence-transformers", _sentence_transformer),

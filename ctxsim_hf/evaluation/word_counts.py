@@ -35,14 +35,20 @@ def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosin
     """
     if chunks is not None:
         return _cached(describe_chunks(chunks), lambda: _count_chunks(chunks))
+    folders = find_corpora(data_root)
+    corpora = [Corpus(str(folder), Columns(), ChunkArguments.max_document_chars) for folder in folders]
+    return _cached([corpus.fingerprint() for corpus in corpora], lambda: _count_documents(corpora))
+
+
+def find_corpora(data_root: str | Path | None) -> list[Path]:
+    """The folders in `<data_root>/corpora`, of which there must be one at least."""
     folders = sorted(Path(data_root, "corpora").glob("*/")) if data_root is not None else []
     if not folders:
         raise UserError(
             "a system that weighs words by how common they are needs text to count them in: name a folder made by "
             f"ctxsim chunk with --chunks, or a --data-root with documents in its folder corpora (it is {data_root!r})"
         )
-    corpora = [Corpus(str(folder), Columns(), ChunkArguments.max_document_chars) for folder in folders]
-    return _cached([corpus.fingerprint() for corpus in corpora], lambda: _count_documents(corpora))
+    return folders
 
 
 def _cached(made_from: Any, count: Callable[[], TfidfCosine]) -> TfidfCosine:

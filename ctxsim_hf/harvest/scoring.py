@@ -41,7 +41,7 @@ def score_pairs(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.nd
             two = whiten(two, background[:, both], settings.ridge)
         labels.append(cosines_and_spreads(two, np.array([[0, 1]]), settings.seed))
     scores, spreads = (np.concatenate(column) for column in zip(*labels, strict=True))
-    return _with_lexical(origin, scores, sentences, pairs), spreads
+    return _with_lexical(origin, scores, spreads, sentences, pairs)
 
 
 def score_group(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.ndarray) -> Labels:
@@ -51,7 +51,7 @@ def score_group(origin: OriginSimilarity, sentences: Sequence[str], pairs: np.nd
     background = _background_scores(origin, origin.scorer.prepare_contexts(origin.index.tokens(contexts)))
     vectors = comparable(settings.mode, scores, background, settings.ridge)
     scores, spreads = cosines_and_spreads(vectors, pairs, settings.seed)
-    return _with_lexical(origin, scores, sentences, pairs), spreads
+    return _with_lexical(origin, scores, spreads, sentences, pairs)
 
 
 SCORERS: dict[str, Scorer] = {"pair": score_pairs, "group": score_group}
@@ -65,9 +65,11 @@ def _background_scores(origin: OriginSimilarity, contexts: Prepared) -> np.ndarr
 
 
 def _with_lexical(
-    origin: OriginSimilarity, scores: np.ndarray, sentences: Sequence[str], pairs: np.ndarray
-) -> np.ndarray:
-    if not origin.settings.lexical_weight:
-        return scores
+    origin: OriginSimilarity, scores: np.ndarray, spreads: np.ndarray, sentences: Sequence[str], pairs: np.ndarray
+) -> Labels:
+    settings = origin.settings
+    if not settings.lexical_weight:
+        return scores, spreads
     first, second = ([sentences[member] for member in side] for side in pairs.T)
-    return origin.settings.with_lexical(scores, origin.lexical.similarity(first, second))
+    lexical = origin.lexical.similarity(first, second)
+    return settings.with_lexical(scores, lexical), settings.with_lexical_spread(spreads)

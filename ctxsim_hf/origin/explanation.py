@@ -46,18 +46,19 @@ class Explanation:
     similarity: float
     spread: float
     directional: tuple[float, float]  # over the contexts of either sentence alone
-    lexical: float | None  # of the words, where it has a weight
+    by_contexts: float  # the similarity, where words have no weight
+    lexical: float | None  # that by words, where it has a weight
     num_contexts: tuple[int, int]
     both: list[ContextFit]
     first_better: list[ContextFit]
     second_better: list[ContextFit]
 
     def __str__(self) -> str:
-        lexical = "" if self.lexical is None else f", of the words alone {self.lexical:.3f}"
+        parts = "" if self.lexical is None else f" (by contexts {self.by_contexts:.3f}, by words {self.lexical:.3f})"
         lines = [
             f"1  {self.sentence1}",
             f"2  {self.sentence2}",
-            f"similarity {self.similarity:.3f}, spread {self.spread:.3f}{lexical}",
+            f"similarity {self.similarity:.3f}{parts}, spread {self.spread:.3f}",
             f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
             f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}",
             "fit: of 1 and of 2, in deviations above other sentences in that context",
@@ -115,6 +116,7 @@ def explain(
         pair.similarity,
         pair.spread,
         pair.directional,
+        pair.by_contexts,
         None if np.isnan(pair.lexical) else pair.lexical,
         (pair.found_for_first, len(pair.contexts) - pair.found_for_first),
         **{name: describe(places) for name, places in lists.items()},

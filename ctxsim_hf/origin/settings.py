@@ -68,6 +68,10 @@ class OriginSettings:
             return by_contexts
         return (by_contexts + self.lexical_weight * lexical) / (1 + self.lexical_weight)
 
+    def with_lexical_spread(self, of_contexts: Scores) -> Scores:
+        """The spread of `with_lexical`, whose words stay as they are when other contexts are drawn."""
+        return of_contexts / (1 + self.lexical_weight)
+
     def override(self, **values: Any) -> "OriginSettings":
         """These settings with the given values in their place; None leaves one as it is."""
         known = {f.name for f in fields(self)}

@@ -83,13 +83,18 @@ class PairScores:
         return self._vectors(slice(None))
 
     @property
+    def by_contexts(self) -> float:
+        return cosine(*self.vectors)
+
+    @property
     def similarity(self) -> float:
-        return self.settings.with_lexical(cosine(*self.vectors), self.lexical)
+        return self.settings.with_lexical(self.by_contexts, self.lexical)
 
     @property
     def spread(self) -> float:
         """Standard deviation of the similarity over draws of contexts, the whitening held fixed."""
-        return context_spread(self.vectors[0], self.vectors[1], self.settings.seed)
+        first, second = self.vectors
+        return self.settings.with_lexical_spread(context_spread(first, second, self.settings.seed))
 
     @property
     def directional(self) -> tuple[float, float]:

@@ -1,12 +1,13 @@
-"""A light generator's token vectors -> a RoBERTa that starts as their weighted mean.
+"""A light generator's token vectors, and the tokens' letters -> a RoBERTa that starts as their weighted mean.
 
 A light generator knows a sentence by the mean of its tokens' vectors, each with a weight of its own. To these come
 their letters, as random directions that tokens share as far as they share n-grams: what a token is, beside what it is
-found with, so that two sentences are also alike by their words. A RoBERTa's
-LayerNorms bring every state to one length, so in it a token cannot weigh little by being short. Here it does by
-pointing elsewhere: two dimensions, the rest, take with opposite signs what a vector lacks in length. All tokens then
-have one length and mean 0, LayerNorm leaves them as they are, and the last one leaves out the rest. The layers start
-by adding nothing and learn to add something.
+found with, so that two sentences are also alike by their words.
+
+A RoBERTa's LayerNorms bring every state to one length, so in it a token cannot weigh little by being short. Here it
+does by pointing elsewhere: two dimensions, the rest, take with opposite signs what a vector lacks in length. All
+tokens then have one length and mean 0, LayerNorm leaves them as they are, and the last one leaves out the rest. The
+layers start by adding nothing and learn to add something.
 """
 
 import math
@@ -66,10 +67,12 @@ def start_as_mean(roberta: RobertaModel) -> None:
 
 
 def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> torch.Tensor:
-    """Random directions for n-grams of letters -> a vector for each token, as long as its idf: (tokens, size)."""
+    """Random directions for n-grams of letters -> a vector for each token, in proportion to its idf: (tokens, size).
+    What is spelled in angle brackets, a byte or a mark, has no letters."""
     letters = letter_vectors([token.replace(WORD_START, END) + END for token in tokens])
     directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
     idf = -(frequencies * TOKENS_A_SENTENCE).log().clamp(max=0)
+    idf[[place for place, token in enumerate(tokens) if token.startswith("<") and token.endswith(">")]] = 0
     return idf[:, None] * torch.from_numpy(letters @ directions)
 
 

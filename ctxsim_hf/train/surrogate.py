@@ -48,7 +48,8 @@ class SurrogateArguments(LoopArguments):
     preset: str | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
     init: str | None = HfArg(default=None, help="Start from this RoBERTa checkpoint, a surrogate too.")
     token_embeddings: str | None = HfArg(
-        default=None, help="Start as the weighted mean of this light generator's token vectors."
+        default=None,
+        help="Start as the weighted mean of a sentence's tokens: this light generator's vectors, and their letters.",
     )
     hidden_size: int | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: int | None = HfArg(default=None, help="Layers; by default the preset's.")
@@ -65,7 +66,9 @@ class SurrogateArguments(LoopArguments):
     loss: str = HfArg(default="l2", help=f"On the cosines: {', '.join(LOSSES)}; l2 is the paper's.")
     labels: str = HfArg(default="as-is", help="as-is, or stretched: the scores' range is mapped to [-1, 1].")
     weight_by_spread: bool = HfArg(default=False, help="l2: a pair weighs 1 / spread^2, within bounds.")
-    margin: float = HfArg(default=1.0, help="triplet: how much nearer the positive should be.")
+    margin: float = HfArg(
+        default=1.0, help="triplet: by how much nearer the positive should be; distances of unit vectors are 0 to 2."
+    )
     folds: int = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
     fold: int | None = HfArg(default=None, help="afs: hold out this part only, from 0; the model is kept.")
     gradient_checkpointing: bool = HfArg(default=False, help="Less memory for more time.")
@@ -86,6 +89,10 @@ class SurrogateArguments(LoopArguments):
                 raise UserError(f"unknown {name} {getattr(self, name)!r}; expected one of {', '.join(known)}")
         if self.max_sentence_tokens < 1:
             raise UserError(f"--max_sentence_tokens must be at least 1, got {self.max_sentence_tokens}")
+        if not 0 < self.margin < 2:
+            raise UserError(
+                f"--margin must be between 0 and 2, the largest distance of unit vectors, got {self.margin}"
+            )
         if not 0 <= (self.fold or 0) < self.folds or self.folds < 2:
             raise UserError(f"--fold must be from 0 to below --folds, got {self.fold} and {self.folds}")
         if (self.pairs is None) == (self.objective in HARVESTED):

@@ -72,8 +72,9 @@ def _from_checkpoint(
 
 @torch.no_grad()
 def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
-    """A surrogate then starts as the mean of these vectors. A cross surrogate, which takes no mean, starts with them
-    as strong as RoBERTa starts its own. A wider model is refused: there is nothing to fill the rest with."""
+    """A surrogate then starts as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
+    starts with them as strong as RoBERTa starts its own. A wider model is refused: there is nothing
+    to fill the rest with."""
     config = _read_config(folder, "--token-embeddings")
     if config.model_type != LightContextGeneratorConfig.model_type:
         raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")

@@ -12,6 +12,7 @@ import pytest
 
 from ctxsim_hf.corpus.letters import LetterCosine, letter_ngrams, letter_vectors
 from ctxsim_hf.corpus.lexical import TfidfCosine
+from ctxsim_hf.errors import UserError
 
 CORPUS = ["he plays", "she played a game", "they play the game", "the end", "no more", "at all"]
 
@@ -74,10 +75,17 @@ def test_without_words_the_similarity_is_0(letters: LetterCosine) -> None:
     assert letters.similarity([], []).shape == (0,)
 
 
-def test_a_pair_does_not_depend_on_its_company(letters: LetterCosine) -> None:
+def test_a_pair_does_not_depend_on_its_company(letters: LetterCosine, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = ["he plays a game", "all 7", "odd new words"], ["she played", "7 games at the end", "new words"]
     alone = [letters.similarity([a], [b])[0] for a, b in zip(first, second, strict=True)]
     assert letters.similarity(first, second).tolist() == alone
+    monkeypatch.setattr("ctxsim_hf.corpus.letters.PAIRS_PER_BLOCK", 2)
+    assert letters.similarity(first, second).tolist() == alone
+
+
+def test_as_many_second_sentences_as_first(letters: LetterCosine) -> None:
+    with pytest.raises(UserError, match="got 1 and 2"):
+        letters.similarity(["a"], ["a", "b"])
 
 
 def test_the_same_bits_in_another_process() -> None:

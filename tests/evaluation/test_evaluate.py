@@ -120,6 +120,14 @@ def test_what_a_user_can_get_wrong(ctxsim: Run, words: tuple[str, ...], message:
     assert err.startswith("ctxsim evaluate: ") and message in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize("kind", ["tfidf", "letters", "bm25", "sif:vectors.txt"])
+def test_no_text_to_count_words_in_is_said_at_once(ctxsim: Run, data_root: Path, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "mteb").symlink_to(data_root / "mteb")
+    before = f"scores:{tmp_path / 'absent'}"  # which would be said, were it opened first
+    code, _, err = ctxsim("evaluate", before, kind, "--tasks", "stsb", "--data-root", tmp_path)
+    assert code == 2 and "needs text to count them in" in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize("kind", ["origin", "surrogate", "scores"])
 def test_a_system_that_is_not_there(ctxsim: Run, data_root: Path, tmp_path: Path, kind: str) -> None:
     words = (f"{kind}:{tmp_path / 'absent'}", "--tasks", "stsb", "--data-root", data_root)

@@ -54,7 +54,7 @@ def test_a_group_is_compared_in_its_pool(planted: Path, sentences: list[str], se
             overlap = origin.lexical.similarity([sentences[first]], [sentences[second]])[0]
             expected = (expected + lexical * overlap) / (1 + lexical)
         assert score == pytest.approx(expected, abs=1e-5)
-        assert spread == pytest.approx(context_spread(vectors[first], vectors[second]), abs=1e-5)
+        assert spread == pytest.approx(context_spread(vectors[first], vectors[second]) / (1 + lexical), abs=1e-5)
 
 
 def test_every_score_is_computed_once(

@@ -97,6 +97,11 @@ def test_lexical_term(planted: Path, origin: OriginSimilarity, probes: list[Prob
     both = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=50, lexical_weight=0.5)
     lexical = LetterCosine(TfidfCosine.load(planted / "origin" / "lexical")).similarity(*pair)
     assert both.similarity(*pair)[0] == pytest.approx((origin.similarity(*pair)[0] + 0.5 * lexical[0]) / 1.5)
+    (alone,), (together,) = (list(system.compare(*pair)) for system in (origin, both))
+    assert together.by_contexts == alone.similarity
+    assert together.spread == pytest.approx(alone.spread / 1.5), "words do not move when contexts do"
+    shown = both.explain(pair[0][0], pair[1][0])
+    assert f"(by contexts {alone.similarity:.3f}, by words {lexical[0]:.3f}), spread" in str(shown)
 
 
 def test_explanation(origin: OriginSimilarity, probes: list[Probe]) -> None:

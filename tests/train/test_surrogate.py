@@ -266,9 +266,13 @@ def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path:
     found = cosine_matrix(states[4:, :-2])
     letters = letter_vectors([token.replace("▁", " ") + " " for token in tokens[4:]])
     shared, different = (letters @ letters.T).toarray(), ~np.eye(len(found), dtype=bool)
+    spelled = np.array([not token.startswith("<") for token in tokens[4:]])
+    different &= spelled & spelled[:, None]
     apart, together = found[shared == 0], found[(shared > 0.3) & different]
     assert len(together) > 10
     assert abs(apart.mean()) < 0.02 and together.mean() > 0.1
+    bytes_ = [place - 4 for place, token in enumerate(tokens) if token.startswith("<0x")]
+    assert len(bytes_) == 256 and abs(found[np.ix_(bytes_, bytes_)][np.triu_indices(256, 1)].mean()) < 0.02
 
 
 def cosine_matrix(vectors: np.ndarray) -> np.ndarray:

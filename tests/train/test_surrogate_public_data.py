@@ -113,6 +113,7 @@ def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, data_root: Path, tmp_p
         return err
 
     assert "expected the data set 'mteb/stsbenchmark-sts' in a folder" in refusal(tmp_path, "--objective", "sts")
+    assert "--margin must be between 0 and 2" in refusal(data_root, "--objective", "triplet", "--margin", 5)
     assert "--fold must be from 0 to below --folds" in refusal(data_root, "--objective", "afs", "--fold", 10)
     row = {"sentence1": "a", "sentence2": "b", "score": 7}
     write(tmp_path / "high/mteb/stsbenchmark-sts", train=[row], validation=[row])
