@@ -231,9 +231,14 @@ def write_json(path: Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, renamed to it when the block ends well, removed otherwise."""
-    temporary = path.with_name(path.name + ".tmp")
+def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
+    """A temporary path beside `path`, renamed to it when the block ends well, removed otherwise.
+
+    Args:
+        path (`Path`): The file.
+        shared (`bool`): Other processes may be writing it at the same time; the last to end is the one that stays.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

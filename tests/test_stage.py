@@ -162,3 +162,16 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
     ):
         path.write_text("hello" * 1000)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv[0] = 'ctxsim'; from pathlib import Path; from ctxsim_hf.stage import writing\n"
+        f"with writing(Path({str(tmp_path / 'a.txt')!r}), shared=True) as path: path.write_text('theirs')"
+    )
+    with writing(tmp_path / "a.txt", shared=True) as path:
+        path.write_text("ours")
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert (tmp_path / "a.txt").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "ours"

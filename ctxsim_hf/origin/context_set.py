@@ -88,7 +88,7 @@ class ContextSets:
             return self._build(sentence)
         path = self.cache_folder / key[:2] / f"{key}.npy"
         if not path.exists():
-            with writing(path) as temporary, temporary.open("wb") as file:
+            with writing(path, shared=True) as temporary, temporary.open("wb") as file:
                 np.save(file, self._build(sentence))
         contexts: np.ndarray = np.load(path, allow_pickle=False)
         return contexts
