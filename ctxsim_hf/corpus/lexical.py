@@ -6,20 +6,21 @@ of the corpus that hold it, and never below 0.
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+import regex
 import xxhash
 
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import write_json, writing
 
 UNSEEN_IDF = 14.0
-_WORD = re.compile(r"[^\W\d_]+|\d+")
+# With the marks and joiners after its letters, at which re's \w ends: vowels of Hindi, accents of decomposed text.
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{Join_Control}]*|\p{N}+")
 _KEYS, _DF, _ABOUT = "tfidf_keys.npy", "tfidf_df.npy", "tfidf.json"
 
 

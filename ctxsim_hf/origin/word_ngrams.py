@@ -1,22 +1,23 @@
 """Sentences -> 64-bit keys of their words and word bigrams, the terms of the TF-IDF index.
 
-A word is a run of `\\w` in lower case. Its key is its xxh3 hash; the key of a bigram mixes those of its two words. Two
-different terms share a key with a chance of 2**-64, so that among the 25 million terms of a million chunks the chance
-of even one such pair is 2e-5: they are left unhandled, and no vocabulary needs to be kept.
+A word is a run of letters, their marks, digits and underscores, in lower case. Its key is its xxh3 hash; the key of a
+bigram mixes those of its two words. Two different terms share a key with a chance of 2**-64, so that among the 25
+million terms of a million chunks the chance of even one such pair is 2e-5: they are left unhandled, and no vocabulary
+needs to be kept.
 """
 
-import re
 from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
+import regex
 import xxhash
 
 from ctxsim_hf.errors import UserError
 
 NGRAMS = ("uni+bigrams", "bigrams")
 
-_words_in = re.compile(r"\w+").findall
+_words_in = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}_\p{M}\p{Join_Control}]*").findall
 
 
 class NgramKeys:

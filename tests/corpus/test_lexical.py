@@ -16,7 +16,7 @@ from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.errors import UserError
 
 CORPUS = ["The cat sat.", "the the dog", "A cat and a dog", "the 7 birds", "nothing", "at all"]
-WITHOUT_WORDS = ["", "  ", "?!", "😀👍🏽", "\x00", "_"]
+WITHOUT_WORDS = ["", "  ", "?!", "😀👍🏽", "❤\ufe0f", "\x00", "_"]
 
 
 def test_weights_by_hand() -> None:
@@ -77,6 +77,13 @@ def test_words_of_any_language() -> None:
     tfidf = TfidfCosine.from_sentences(["Die Straße ist naß", "Кошка спит", "日本語", "x"])
     first, second = ["straße", "кошка", "日本語", "naß"], ["STRASSE Straße", "Кошка", "日本語", "nass"]
     assert tfidf.similarity(first, second) == pytest.approx([math.log(2) / math.hypot(math.log(2), 14), 1, 1, 0])
+
+
+def test_marks_and_joiners_belong_to_their_words() -> None:
+    hindi, decomposed, persian = "पानी", "cafe\u0301", "می\u200cروم"
+    tfidf = TfidfCosine.from_sentences([hindi, decomposed, persian, "x"])
+    assert tfidf.idf([hindi, decomposed, persian]) == pytest.approx([math.log(2)] * 3)
+    assert tfidf.similarity([hindi, decomposed], ["पान", "cafe"]).tolist() == [0, 0]
 
 
 def test_a_pair_does_not_depend_on_its_company() -> None:

@@ -17,7 +17,7 @@ from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.origin.word_ngrams import NgramKeys, mix
 
 Chunks = list[list[str]]
-ODD = ["", "   ", "...", "😀😀", "\0", "\ud800", "\n\t"]  # no words in them
+ODD = ["", "   ", "...", "😀😀", "❤\ufe0f", "\0", "\ud800", "\n\t"]  # no words in them
 POSTINGS_ONLY, ROWS_ONLY = 2.0, 0.0  # shares of chunks from which a term is kept as a row
 
 
@@ -137,7 +137,8 @@ def test_sentences_without_words_find_nothing(tmp_path: Path, row_share: float) 
     index = TfidfIndex.build(chunks, tmp_path / "index", row_share=row_share)
     queries = [*ODD, "unknown", "A", "a b", "NAÏVE", "b. C"]
     found = [sorted(found.tolist()) for found, _ in index.search(queries, 5)]
-    assert found == [[] for _ in ODD] + [[], [7], [7], [9], [7, 9]]
+    ab, naive = len(ODD), len(ODD) + 2
+    assert found == [[] for _ in ODD] + [[], [ab], [ab], [naive], [ab, naive]]
     wordless = TfidfIndex.build([ODD], tmp_path / "wordless")
     assert [len(found) for found, _ in wordless.search(["a b"], 5)] == [0]
     assert list(index.search([], 5)) == []
@@ -207,6 +208,12 @@ def test_keys_tell_terms_apart() -> None:
     mixed = mix(np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers)))
     assert len(np.unique(mixed)) == len(mixed)
     assert abs(np.bincount((mixed >> np.uint64(56)).astype(int), minlength=256) / len(mixed) * 256 - 1).max() < 0.1
+
+
+@pytest.mark.parametrize("word", ["नमस्ते", "cafe\u0301", "می\u200cروم", "snake_case", "x²"])
+def test_marks_and_joiners_belong_to_their_words(word: str) -> None:
+    keys, _ = NgramKeys("uni+bigrams")([f"{word}, ({word})"])
+    assert len(keys) == 3 and keys[0] == keys[1]  # the word, the word again, and the two
 
 
 def test_forgotten_words_get_the_same_keys() -> None:
