@@ -20,7 +20,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.presets import PRESETS
-from ctxsim_hf.stage import describe_stage, write_json
+from ctxsim_hf.stage import describe_stage, read_stage, write_json
 from ctxsim_hf.steps import Step, run_steps
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
@@ -29,6 +29,7 @@ PAIRS_A_MINUTE = 200_000  # harvested in groups, by one core
 # Most pairs are of sentences that share words: there contexts and words say different things.
 MIX = ["--near", "48", "--farthest", "64", "--document", "8", "--random-share", "0.3"]
 LEXICAL_WEIGHT = 1.0  # in the pairs' labels: contexts and common words err differently, and together less
+LEAST_HELD_OUT = 2  # documents
 MOST_EPOCHS = 10  # few documents are soon learned by heart
 MADE_BY = {
     "chunks": "chunk",
@@ -50,6 +51,7 @@ class AdaptArguments:
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, data sets).")
     config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a data set.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
+    held_out: float | None = HfArg(default=None, help="Share of documents to hold out; that of ctxsim chunk if unset.")
     workers: int | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
 
     def __post_init__(self) -> None:
@@ -101,7 +103,8 @@ class AdaptedFolder:
 
     def harvest_flags(self, pairs: int) -> list[str]:
         lexical = ["--lexical-weight", str(LEXICAL_WEIGHT)]
-        return ["--origin", self.origin, "--pairs", str(pairs), "--mode", "group", *MIX, *lexical]
+        number = ["--pairs", str(pairs), "--at-most"]  # few documents have few sentences to pair
+        return ["--origin", self.origin, *number, "--mode", "group", *MIX, *lexical]
 
     def surrogate_flags(self, pairs: str, objective: str = "pairs") -> list[str]:
         """How a surrogate is trained on pairs, but for how long."""
@@ -118,7 +121,7 @@ class AdaptedFolder:
 def run(arguments: AdaptArguments) -> str:
     """Do what is not done yet; returns what was made, how good it is, and how to use it."""
     _remember(arguments)
-    run_steps(plan(arguments), arguments.minutes)
+    run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
     return _closing(arguments.folder)
 
 
@@ -133,8 +136,8 @@ def plan(arguments: AdaptArguments) -> list[Step]:
         return ["--epochs", str(MOST_EPOCHS), "--max-train-minutes", f"{SHARES[stage] * arguments.minutes:g}"]
 
     reading = ["--corpus", *arguments.corpus, "--text-column", arguments.text_column, "--language", arguments.language]
-    if arguments.config_name:
-        reading += ["--config-name", arguments.config_name]
+    for flag, value in (("--config-name", arguments.config_name), ("--held-out", arguments.held_out)):
+        reading += [] if value is None else [flag, str(value)]
     models = ["--discriminator", place("discriminator"), "--generator", place("generator")]
     vocabulary = ["--vocab-size", str(sizes["vocab_size"]), *(["--lowercase"] if sizes["lowercase"] else [])]
     kind = [] if "light_generator" in sizes else ["--kind", "seq2seq", "--direction", "all"]
@@ -154,6 +157,16 @@ def plan(arguments: AdaptArguments) -> list[Step]:
     ]
 
 
+def _check_held_out(chunks: str) -> None:
+    """Not after an hour: every figure is one of held-out documents, and the last ones need two of them."""
+    counts = read_stage(chunks, "chunk")["counts"]
+    if (number := counts["documents_held_out"]) < LEAST_HELD_OUT:
+        raise UserError(
+            f"{number} of {counts['documents_kept']} documents are held out, and figures need {LEAST_HELD_OUT}; "
+            "hold out more of them, such as --held-out 0.1, in another --output"
+        )
+
+
 def _remember(arguments: AdaptArguments) -> None:
     """Keep what was asked for; refuse a folder that was made for something else, whose stages would pass for ours."""
     asked = {
@@ -163,6 +176,7 @@ def _remember(arguments: AdaptArguments) -> None:
         "text_column": arguments.text_column,
         "config_name": arguments.config_name,
         "language": arguments.language,
+        "held_out": arguments.held_out,
     }
     path = Path(arguments.folder.place("adapt.json"))
     before = json.loads(path.read_text("utf-8")) if path.exists() else asked

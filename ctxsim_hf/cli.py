@@ -88,6 +88,7 @@ def _run_and_speak(words: list[str], debug: bool) -> int:
     speaks = os.environ.get("RANK", "0") == "0"
     try:
         result = run_verb(name, flags)
+        _leave_the_others()
         if speaks:
             print(result)
         return 0
@@ -135,6 +136,13 @@ def run_verb(name: str, flags: list[str]) -> str:
     if isinstance(result, dict):  # a stage's counts
         return "\n".join([*_lines(result), f"{arguments.output} is finished"])
     return str(result)
+
+
+def _leave_the_others() -> None:
+    """The processes that a launcher started with this one. Not where a stage ends: others may follow."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 class _DefaultsThatSaySomething(argparse.ArgumentDefaultsHelpFormatter):

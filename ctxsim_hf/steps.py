@@ -3,7 +3,7 @@
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,24 +31,29 @@ class Step(NamedTuple):
         return f"ctxsim {self.verb} {shlex.join(self.flags)}"
 
 
-def run_steps(steps: Sequence[Step], minutes: float) -> None:
+def run_steps(
+    steps: Sequence[Step], minutes: float, checks: Mapping[str, Callable[[str], None]] | None = None
+) -> None:
     """Do what is not done yet, and show it.
 
     Args:
         steps: In order.
         minutes (`float`): About how long all of them take, to be shown.
+        checks: Verb -> what looks at the folder that it left, before the next step.
     """
     start = time.monotonic()
     for number, step in enumerate(steps, 1):
         place = f"[{number}/{len(steps)}]"
         if Path(step.leaves).exists():
             _say(f"{place} {step.leaves} is there already")
-            continue
-        spent = (time.monotonic() - start) / 60
-        _say(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
-        said = run_verb(step.verb, step.flags)
-        if step.has_counts:
-            _say(said)
+        else:
+            spent = (time.monotonic() - start) / 60
+            _say(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
+            said = run_verb(step.verb, step.flags)
+            if step.has_counts:
+                _say(said)
+        if checks and step.verb in checks:
+            checks[step.verb](step.leaves)
 
 
 def _say(line: str) -> None:

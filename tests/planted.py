@@ -25,9 +25,9 @@ class PlantedCorpus:
         self.surroundings = [self._new_words(6) for _ in range(MEANINGS)]
         self.fillers = ["cat", "sat", "there", *self._new_words(37)]
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, documents: int = DOCUMENTS) -> None:
         with path.open("w") as file:
-            for number in range(DOCUMENTS):
+            for number in range(documents):
                 meaning, which = number % MEANINGS, number // MEANINGS % 2
                 text = "\n\n".join(self._document(meaning, which))
                 file.write(json.dumps({"id": number, "text": text}) + "\n")

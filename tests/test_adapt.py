@@ -58,6 +58,20 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert code == 2 and "was made by another run: minutes was 0.2, now 0.3. Choose another --output" in err
 
 
+def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
+    """Where there are fewer sentences than minutes allow for, fewer pairs are harvested; what cannot be judged at the
+    end is refused at the beginning."""
+    PlantedCorpus().write(tmp_path / "texts.jsonl", documents=100)
+    words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1)
+    code, _, err = ctxsim(*words, "--held-out", 0.001, "--output", tmp_path / "none")
+    assert code == 2 and "0 of 100 documents are held out, and figures need 2" in err
+    assert not (tmp_path / "none/tokenizer").exists()
+    code, _, err = ctxsim(*words, "--held-out", 0.2, "--output", tmp_path / "out")
+    assert code == 0, err
+    record = json.loads((tmp_path / "out/pairs/stage.json").read_text())
+    assert 100 <= sum(record["counts"]["pairs"].values()) < record["arguments"]["pairs"]
+
+
 @pytest.mark.slow
 def test_killed_five_times(tmp_path: Path) -> None:
     """At moments spread over the time of a run that is left alone: it finishes, and what was finished stays."""

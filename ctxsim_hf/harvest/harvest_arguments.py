@@ -30,6 +30,7 @@ class HarvestArguments(StageArguments):
     origin: str = HfArg(help="Folder made by ctxsim index, or its id on the Hub; its sentences are paired.")
     chunks: str | None = HfArg(default=None, help="Folder that the index must have been made from: a check.")
     pairs: int = HfArg(help="How many pairs, in three splits of 98, 1 and 1 in a hundred.")
+    at_most: bool = HfArg(default=False, help="Fewer pairs will do, where the sentences do not suffice for all.")
     mode: str = HfArg(
         default="pair",
         help="pair: contexts of the two sentences, as in the paper. group: one pool for many sentences.",

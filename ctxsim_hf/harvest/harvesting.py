@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from accelerate import Accelerator, InitProcessGroupKwargs
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from tqdm import tqdm
 
 from ctxsim_hf.errors import UserError
@@ -26,7 +26,7 @@ from ctxsim_hf.harvest.scoring import SCORERS
 from ctxsim_hf.harvest.shards import missing_shards, put_together
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.stage import Stage, read_stage
-from ctxsim_hf.train.training_stage import enter_on_main_process
+from ctxsim_hf.train.training_stage import enter_on_main_process, seen_by_all
 
 COMMAND = "harvest"
 PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
@@ -39,29 +39,21 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
     inputs = arguments.inputs()
     whole = RepairedStage(COMMAND, arguments, inputs, PACKAGES)
     missing: list[int] = []
-    if arguments.num_shards == 1 or _seen_by_all(whole.output.exists()):
+    if arguments.num_shards == 1 or seen_by_all(whole.output.exists()):
         arguments.refuse_to_replace_in_shards()
         _harvest(whole, replace(arguments, shard=None, num_shards=1), accelerator)
     else:
         own = arguments.of_shard(arguments.shard or 0)
         _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
-        missing = _seen_by_all(missing_shards(arguments))
+        missing = seen_by_all(missing_shards(arguments))
         if accelerator.is_main_process and not missing:
             put_together(whole, arguments)
     accelerator.wait_for_everyone()
-    accelerator.end_training()
     if missing:
         numbers = ", ".join(map(str, missing))
         return f"shard {arguments.shard} of {arguments.num_shards} is finished; still to come: {numbers}"
     counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
     return counts
-
-
-def _seen_by_all(found: Any) -> Any:
-    """What the main process found, on every process: a folder may change between two looks."""
-    values = [found]
-    broadcast_object_list(values)
-    return values[0]
 
 
 def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator) -> None:
@@ -73,9 +65,10 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
         with accelerator.main_process_first():  # which checks the files of the origin
             origin = arguments.open_origin(accelerator.device)
         drawing = Drawing(origin.index, arguments.mix, (arguments.min_tokens, arguments.max_tokens), arguments.seed)
-        plan = make_plan(drawing, arguments.pairs, arguments.pairs_per_file, accelerator.is_main_process)
+        speaks = accelerator.is_main_process
+        plan = make_plan(drawing, arguments.pairs, arguments.pairs_per_file, speaks, arguments.at_most)
         blocks = plan[arguments.shard or 0 :: arguments.num_shards]
-        missing = _seen_by_all({block.name for block in blocks if not stage.has(block.name)})
+        missing = seen_by_all({block.name for block in blocks if not stage.has(block.name)})
         todo = [block for block in blocks if block.name in missing]
         error = None
         try:

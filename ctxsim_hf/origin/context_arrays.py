@@ -21,6 +21,7 @@ from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, LightGeneratorScorer
 from ctxsim_hf.stage import Stage
 
+BLOCKS = "blocks"
 CHUNKS_PER_BLOCK = 4000  # whose sentences are encoded together
 
 
@@ -30,11 +31,15 @@ def num_contexts(chunks: TokenizedChunks) -> int:
 
 def write_context_arrays(stage: Stage, chunks: TokenizedChunks, workers: int) -> None:
     """Fill `index/` of an origin folder that has its models and tokens already."""
-    if stage.has(f"index/{PARTS_REST}"):  # the last that is written
-        return
+    if not stage.has(f"index/{PARTS_REST}"):  # the last that is written
+        _write_arrays(stage, chunks, workers)
+    shutil.rmtree(stage.folder / BLOCKS, ignore_errors=True)
+
+
+def _write_arrays(stage: Stage, chunks: TokenizedChunks, workers: int) -> None:
     number = len(chunks.chunk_starts) - 1
     blocks = [range(start, min(number, start + CHUNKS_PER_BLOCK)) for start in range(0, number, CHUNKS_PER_BLOCK)]
-    names = [f"blocks/{block.start:09d}.npz" for block in blocks]
+    names = [f"{BLOCKS}/{block.start:09d}.npz" for block in blocks]
     missing = {name: block for name, block in zip(names, blocks, strict=True) if not stage.has(name)}
     made = ordered_map(partial(_make_block, stage.folder), missing.values(), workers)
     done = len(blocks) - len(missing)
@@ -56,7 +61,6 @@ def write_context_arrays(stage: Stage, chunks: TokenizedChunks, workers: int) ->
                 whole[row : row + len(part)] = part
                 row += len(part)
             whole.flush()
-    shutil.rmtree(stage.folder / "blocks")
 
 
 @torch.inference_mode()
@@ -83,4 +87,4 @@ def _make_block(folder: Path, block: range) -> dict[str, np.ndarray]:
 @lru_cache(maxsize=1)
 def _opened(folder: Path) -> tuple[OriginModels, TokenizedChunks]:
     disable_progress_bar()  # of reading weights: every process would show one
-    return OriginModels.from_origin(folder), open_tokenized(folder / "index" / TOKENS)
+    return OriginModels.for_indexing(folder), open_tokenized(folder / "index" / TOKENS)

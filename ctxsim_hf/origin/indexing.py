@@ -135,7 +135,8 @@ def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArgume
         raise UserError(f"no sentence has {low} to {high} tokens, so there is no background; add documents")
     drawn = np.random.default_rng(arguments.seed).permutation(ordinary)[: arguments.background]
     numbers = chunks.chunks_of(drawn)
-    rows = texts.select(["sentences"]).take(numbers).to_pydict()["sentences"]
+    # Not `take`, which would copy the whole column, and cannot where it has more than 2 GiB.
+    rows = [texts["sentences"].slice(number, 1).to_pylist()[0] for number in numbers.tolist()]
     return [row[place] for row, place in zip(rows, drawn - chunks.chunk_starts[numbers], strict=True)]
 
 

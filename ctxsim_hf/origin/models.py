@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, AutoTokenizer, TokenizersBackend
+from transformers import AutoConfig, AutoModel, AutoTokenizer, TokenizersBackend
 
 from ctxsim_hf.errors import UserError
+from ctxsim_hf.models.configuration_ctxsim import LightContextGeneratorConfig
 from ctxsim_hf.models.modeling_discriminator import ContextDiscriminatorModel
 from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
 from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
@@ -55,14 +56,30 @@ class OriginModels:
     @classmethod
     def from_origin(cls, folder: Path, device: str | torch.device | None = None) -> "OriginModels":
         """From an origin folder, onto a device; None takes a GPU if there is one."""
+        generators = sorted(path.name for path in folder.glob("generator*"))
+        return cls._from_origin(folder, generators, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    @classmethod
+    def for_indexing(cls, folder: Path) -> "OriginModels":
+        """Of an origin folder those of which an index stores something, on the CPU: there may be many such processes,
+        and what they store should be the same on every machine."""
+        register_auto_classes()
+        generators = [
+            path.name
+            for path in folder.glob("generator*")
+            if AutoConfig.from_pretrained(path).model_type == LightContextGeneratorConfig.model_type
+        ]
+        return cls._from_origin(folder, generators, "cpu")
+
+    @classmethod
+    def _from_origin(cls, folder: Path, generators: Sequence[str], device: str | torch.device) -> "OriginModels":
         layout = json.loads((folder / LAYOUT_FILE).read_text("utf-8"))
         if (found := layout.pop("format")) != FORMAT:
             raise UserError(
                 f"{str(folder)!r} has the format {found}, this version reads {FORMAT}; make it again with ctxsim index"
             )
-        names = sorted(path.name for path in folder.glob("generator*"))
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        return cls._open({name: folder / name for name in ("tokenizer", "discriminator", *names)}, layout, device)
+        names = ("tokenizer", "discriminator", *generators)
+        return cls._open({name: folder / name for name in names}, layout, device)
 
     @classmethod
     def _open(
@@ -94,7 +111,8 @@ class OriginModels:
         tokenizer = self.tokenizer
         special = SpecialIds(tokenizer.bos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
         limits = TokenLimits(special, self.max_sentence_tokens)
-        return [DiscriminatorScorer(self.discriminator, limits), generator_scorer(self.generators, limits)]
+        of_generators = [generator_scorer(self.generators, limits)] if self.generators else []
+        return [DiscriminatorScorer(self.discriminator, limits), *of_generators]
 
 
 def _window(folder: Path) -> dict[str, Any]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_ORIGIN = "ctxsim/origin-light"
-REMEMBERED_SENTENCES = 200  # whose prepared contexts and background scores are kept, some MB each
+REMEMBERED_CONTEXTS = 5000  # prepared, with their background scores; of a large seq2seq generator half a MB each
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class OriginSimilarity:
             prepared = self.scorer.prepare_contexts(self.index.tokens(contexts))
             score_background = partial(self.scorer.terms, self.background)
             self._judged[sentence] = JudgedContexts(contexts, prepared, score_background)
-            if len(self._judged) > REMEMBERED_SENTENCES:
+            while len(self._judged) * self.settings.num_contexts > REMEMBERED_CONTEXTS and len(self._judged) > 2:
                 self._judged.popitem(last=False)
         self._judged.move_to_end(sentence)
         return self._judged[sentence]

@@ -116,8 +116,8 @@ class LightGeneratorScorer:
     def prepare_contexts(self, contexts: ContextTokens) -> LightContexts:
         present, places = _present(contexts.left, contexts.right)
         factors = self._factors(contexts.sentences, present)
-        sides = {name: factors.side(place) for name, place in zip(("left", "right"), places, strict=True)}
-        return LightContexts(self.model, sides, contexts.normalisers)
+        sides = zip(("left", "right"), places.to(self.model.device), strict=True)
+        return LightContexts(self.model, {name: factors.side(place) for name, place in sides}, contexts.normalisers)
 
     @torch.inference_mode()
     def score(self, term: str, sentences: LightSentences, contexts: LightContexts) -> torch.Tensor:

@@ -8,14 +8,17 @@ import math
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from accelerate import Accelerator
 
+from ctxsim_hf.errors import UserError
 from ctxsim_hf.stage import write_json
 
 
 @dataclass
 class Progress:
+    layout: list[Any]  # number of processes and precision: with others, a run would go on as another run
     step: int = 0
     epoch: int = 0
     step_in_epoch: int = 0
@@ -40,9 +43,17 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, 
     accelerator.wait_for_everyone()
 
 
-def load_checkpoint(accelerator: Accelerator, checkpoint: Path) -> Progress:
+def load_checkpoint(accelerator: Accelerator, checkpoint: Path, layout: list[Any]) -> Progress:
+    """Refuses one of a run that had another layout."""
+    progress = Progress(**json.loads((checkpoint / "progress.json").read_text("utf-8")))
+    if progress.layout != layout:
+        processes, precision = progress.layout
+        raise UserError(
+            f"the run was on {processes} process(es) with mixed precision {precision!r} when {str(checkpoint)!r} was "
+            f"saved, now it is on {layout[0]} with {layout[1]!r}; go on as before, or start anew with --overwrite"
+        )
     accelerator.load_state(str(checkpoint))
-    return Progress(**json.loads((checkpoint / "progress.json").read_text("utf-8")))
+    return progress
 
 
 def last_checkpoint(folder: Path) -> Path | None:

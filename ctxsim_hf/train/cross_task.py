@@ -34,14 +34,15 @@ class CrossTask:
             self.model.config.score_range = [self.label_map.low, self.label_map.high]
         self._beside = figures_beside(data)
 
-    def _lengths(self, rows: LabelledRows) -> np.ndarray:
-        """Tokens of each pair."""
-        tokens = np.minimum(rows.sentences.lengths, self.arguments.max_sentence_tokens)
-        return tokens[rows.members].sum(1) + MARKS
+    def _lengths(self, rows: LabelledRows, members: np.ndarray) -> np.ndarray:
+        """Tokens of each of these pairs."""
+        starts = rows.sentences.sentence_starts
+        tokens = np.minimum(starts[members + 1] - starts[members], self.arguments.max_sentence_tokens)
+        return tokens.sum(1) + MARKS
 
     def batches(self, epoch: int) -> list[np.ndarray]:
         rng = np.random.default_rng((self.arguments.seed, epoch))
-        lengths = self._lengths(self.data.train)
+        lengths = self._lengths(self.data.train, self.data.train.members)
         return length_batches(lengths, np.zeros_like(lengths), self.arguments.tokens_per_batch, rng)
 
     def collate(self, batch: np.ndarray, step: int) -> Tensors:
@@ -49,7 +50,7 @@ class CrossTask:
 
     def _encode(self, rows: LabelledRows, batch: np.ndarray) -> Tensors:
         start, end, pad = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id
-        lengths = self._lengths(rows)[batch]
+        lengths = self._lengths(rows, rows.members[batch])
         ids = np.full((len(batch), lengths.max()), pad, np.int64)
         starts, longest = rows.sentences.sentence_starts, self.arguments.max_sentence_tokens
         for place, pair in enumerate(rows.members[batch]):
@@ -62,9 +63,9 @@ class CrossTask:
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         model.eval()
         rows = self.data.validation
-        lengths = self._lengths(rows)
+        lengths = self._lengths(rows, rows.members)
         scores, rng = np.empty(len(rows)), np.random.default_rng(0)
         for batch in length_batches(lengths, np.zeros_like(lengths), TOKENS_PER_EVALUATION_BATCH, rng):
             tensors = {name: tensor.to(model.device) for name, tensor in self._encode(rows, batch).items()}
-            scores[batch] = model(**tensors).logits[:, 0].double().cpu().numpy()
+            scores[batch] = model(**tensors).logits[:, 0].cpu().double().numpy()
         return agreement(scores, rows.labels, self.label_map) | self._beside

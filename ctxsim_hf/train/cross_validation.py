@@ -2,7 +2,6 @@
 
 The models are there to be judged, and are not kept."""
 
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,11 +11,18 @@ import numpy as np
 
 from ctxsim_hf.stage import Stage, read_stage, write_json
 from ctxsim_hf.train.loop import make_accelerator
-from ctxsim_hf.train.training_stage import PACKAGES, enter_on_main_process
+from ctxsim_hf.train.training_stage import (
+    METRICS_FILE,
+    PACKAGES,
+    enter_on_main_process,
+    finish_with_metrics,
+    seen_by_all,
+)
 
 if TYPE_CHECKING:
     from ctxsim_hf.train.surrogate import SurrogateArguments
 
+FOLDS = "folds"
 FIGURES = ("pearson", "spearman", "l2", "l2_of_the_mean", "spearman_tfidf")
 
 
@@ -32,15 +38,15 @@ def cross_validate(
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
-            folder = stage.folder / "folds"
-            counts = [
-                train(replace(arguments, fold=fold, output=str(folder / str(fold)))) for fold in range(arguments.folds)
-            ]
+            if not seen_by_all(stage.has(METRICS_FILE)):
+                counts = [
+                    train(replace(arguments, fold=fold, output=str(stage.folder / FOLDS / str(fold))))
+                    for fold in range(arguments.folds)
+                ]
+                if accelerator.is_main_process:
+                    write_json(stage.folder / METRICS_FILE, _summary(counts))
             if accelerator.is_main_process:
-                metrics = _summary(counts)
-                write_json(stage.folder / "metrics.json", metrics)
-                shutil.rmtree(folder)
-                stage.finish(metrics)
+                finish_with_metrics(stage, FOLDS)
     accelerator.wait_for_everyone()
     found: dict[str, Any] = read_stage(arguments.output, command)["counts"]
     return found

@@ -40,7 +40,7 @@ class LightGeneratorTask:
         def score(targets: np.ndarray, sources: np.ndarray, direction: str) -> np.ndarray:
             source = self.source(model, self.places(self.held_out, model, sources), direction)
             target = self.places(self.held_out, model, targets)[direction]
-            return model.log_prob(source, model.normalisers(source), target).double().cpu().numpy()
+            return model.log_prob(source, model.normalisers(source), target).cpu().double().numpy()
 
         width, longest = self.held_out.width, self.held_out.max_sentence_tokens
         return evaluate_context_use(score, DIRECTIONS, self.data, width, longest, EVALUATION_CONTEXTS)

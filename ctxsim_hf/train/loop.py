@@ -84,11 +84,12 @@ class _Run:
         )
         self.model, self.optimizer = accelerator.prepare(task.model, optimizer)
         self.batches_per_step = accelerator.num_processes * arguments.gradient_accumulation_steps
-        self.progress = Progress()
+        self.progress = Progress(layout=[accelerator.num_processes, accelerator.mixed_precision])
         self.total_steps = self._total_steps()
         torch.manual_seed(arguments.seed + accelerator.process_index)  # no two processes drop the same units
         self._resume()
         self._recent: list[torch.Tensor] = []  # losses since the last look
+        self._norms: list[torch.Tensor] = []  # and lengths of gradients
         if arguments.report_to:
             accelerator.init_trackers("ctxsim", config={k: str(v) for k, v in arguments.recorded().items()})
 
@@ -116,7 +117,7 @@ class _Run:
         with bar:
             for batches in self._steps():
                 self._one_step(batches)
-                self.progress.seconds = seconds_before + time.monotonic() - started
+                self.progress.seconds = self._one_clock(seconds_before + time.monotonic() - started)
                 bar.update()
                 done = self._done()
                 if not done and self.progress.step % self.arguments.log_every:
@@ -163,7 +164,8 @@ class _Run:
                 loss = self.model(**tensors).loss
                 self.accelerator.backward(loss)
                 if self.accelerator.sync_gradients:
-                    self.accelerator.clip_grad_norm_(self.model.parameters(), self.arguments.max_grad_norm)
+                    norm = self.accelerator.clip_grad_norm_(self.model.parameters(), self.arguments.max_grad_norm)
+                    self._norms.append(norm)
                 self.optimizer.step()
                 self.optimizer.zero_grad()
             self._recent.append(loss.detach())
@@ -177,8 +179,15 @@ class _Run:
 
     def _done(self) -> bool:
         limit = self.arguments.max_train_minutes
-        out_of_time = bool(limit) and self._agreed(self.progress.seconds / 60 >= (limit or 0))
-        return self.progress.step >= self.total_steps or out_of_time
+        return self.progress.step >= self.total_steps or bool(limit and self.progress.seconds / 60 >= limit)
+
+    def _one_clock(self, seconds: float) -> float:
+        """The mean of all processes' clocks where rates and the end depend on the time: with a clock of its own each
+        would take steps of its own length, and the copies of the model would drift apart."""
+        if self.accelerator.num_processes == 1 or not self.arguments.max_train_minutes:
+            return seconds
+        clocks = torch.tensor([seconds], device=self.accelerator.device)
+        return float(self.accelerator.reduce(clocks, "mean").item())
 
     def _agreed(self, wish: bool) -> bool:
         """Whether any process wants to stop: all must stop at the same step."""
@@ -188,14 +197,20 @@ class _Run:
         return bool(self.accelerator.reduce(wishes, "sum").item() > 0)
 
     def _look(self, bar: tqdm) -> None:
-        """Fetch the mean loss since the last look; stop where it is no number."""
+        """Fetch the mean loss since the last look; stop where it is no number, or where a step was none."""
         loss = self.accelerator.reduce(torch.stack(self._recent).mean(), "mean").item()
+        longest = torch.stack(self._norms).max().item()
         self._recent.clear()
-        if not math.isfinite(loss):
+        self._norms.clear()
+        broken = None if math.isfinite(loss) else f"the loss became {loss}"
+        # With fp16 a gradient that is no number is part of finding its scale, and such a step is left out.
+        if not math.isfinite(longest) and self.accelerator.mixed_precision != "fp16":
+            broken = broken or f"a gradient became {longest}"
+        if broken:
             last = last_checkpoint(self.checkpoints)
             kept = f"the last good checkpoint is {str(last)!r}" if last else "there is no checkpoint yet"
             raise UserError(
-                f"the loss became {loss} by step {self.progress.step}; {kept}. "
+                f"{broken} by step {self.progress.step}; {kept}. "
                 "Start again with a lower --learning-rate or --max-grad-norm, or with --mixed-precision no"
             )
         self.progress.loss = loss
@@ -222,7 +237,7 @@ class _Run:
     def _resume(self) -> None:
         last = last_checkpoint(self.checkpoints)
         if last is not None:
-            self.progress = load_checkpoint(self.accelerator, last)
+            self.progress = load_checkpoint(self.accelerator, last, self.progress.layout)
             if self.accelerator.is_main_process:
                 tqdm.write(f"going on from step {self.progress.step}")
 

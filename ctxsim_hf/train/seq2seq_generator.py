@@ -51,7 +51,10 @@ class Seq2SeqGeneratorTask:
             if start.model_type not in ("bart", ContextGeneratorConfig.model_type):
                 raise UserError(f"--init must be a BART checkpoint, {arguments.init!r} is a {start.model_type}")
             check_vocabulary(start.vocab_size, self.data.tokenizer, f"the checkpoint {arguments.init!r}")
-            model: ContextGeneratorModel = ContextGeneratorModel.from_pretrained(arguments.init, **ours)
+            # Checkpoints on the Hub are often stored in half precision, in which an optimizer's small steps are lost.
+            model: ContextGeneratorModel = ContextGeneratorModel.from_pretrained(
+                arguments.init, dtype=torch.float32, **ours
+            )
             return model
         special = self.data.special
         return ContextGeneratorModel(
@@ -102,7 +105,7 @@ class Seq2SeqGeneratorTask:
                 tensors = self.held_out(sources[rows], direction)
                 tensors["labels"] = self.held_out(targets[rows], direction)["labels"]
                 on_device = {name: tensor.to(model.device) for name, tensor in tensors.items()}
-                scores.append(model.log_prob(**on_device).double().cpu().numpy())
+                scores.append(model.log_prob(**on_device).cpu().double().numpy())
             return np.concatenate(scores)
 
         width, longest = self.held_out.width, self.held_out.max_sentence_tokens

@@ -100,7 +100,7 @@ class SimilarityObjective(Objective):
         return LOSSES[self.kind](cosines(vectors, members), labels, *given)
 
     def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        return agreement(cosines(vectors, members).double().cpu().numpy(), labels, self.label_map)
+        return agreement(cosines(vectors, members).cpu().double().numpy(), labels, self.label_map)
 
 
 class ClassificationObjective(Objective):
@@ -137,4 +137,4 @@ class TripletObjective(Objective):
     def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
         """By cosine, which is what a surrogate's similarity is."""
         nearer = cosines(vectors, members[:, [0, 1]]) > cosines(vectors, members[:, [0, 2]])
-        return {"accuracy": float(nearer.double().mean())}
+        return {"accuracy": float(nearer.cpu().double().mean())}

@@ -1,6 +1,7 @@
 """A training run as a stage: the main process keeps the folder, all processes train, and the folder ends up holding
 the model, its tokenizer, metrics.json, history.json and stage.json."""
 
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from ctxsim_hf.train.loop import Task, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 PACKAGES = ("accelerate", "torch", "transformers")
+METRICS_FILE = "metrics.json"
 
 
 def run_training(
@@ -33,22 +35,50 @@ def run_training(
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
+            if not seen_by_all(stage.has(METRICS_FILE)):
+                _train(stage, arguments, tokenizer, make_task, fit, accelerator)
             if accelerator.is_main_process:
-                stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
-            with accelerator.main_process_first():  # it fills the caches that the others read
-                task = make_task()
-            metrics = fit(task, arguments, stage.folder, accelerator)
-            state_dict = accelerator.get_state_dict(task.model)  # every process takes part in gathering it
-            if accelerator.is_main_process:
-                task.model.save_pretrained(stage.folder, state_dict=state_dict)
-                tokenizer.save_pretrained(stage.folder)
-                write_json(stage.folder / "metrics.json", metrics)
-                shutil.rmtree(stage.folder / "checkpoints", ignore_errors=True)
-                stage.finish(metrics)
+                finish_with_metrics(stage, "checkpoints")
     accelerator.wait_for_everyone()
-    accelerator.end_training()
+    # Not its end_training, after which no other stage could use these processes.
+    for tracker in accelerator.trackers:
+        tracker.finish()
     counts: dict[str, Any] = read_stage(arguments.output, command)["counts"]
     return counts
+
+
+def _train(
+    stage: Stage,
+    arguments: LoopArguments,
+    tokenizer: TokenizersBackend,
+    make_task: Callable[[], Task],
+    fit: Callable[..., dict[str, Any]],
+    accelerator: Accelerator,
+) -> None:
+    if accelerator.is_main_process:
+        stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
+    with accelerator.main_process_first():  # it fills the caches that the others read
+        task = make_task()
+    metrics = fit(task, arguments, stage.folder, accelerator)
+    state_dict = accelerator.get_state_dict(task.model)  # every process takes part in gathering it
+    if accelerator.is_main_process:
+        task.model.save_pretrained(stage.folder, state_dict=state_dict)
+        tokenizer.save_pretrained(stage.folder)
+        write_json(stage.folder / METRICS_FILE, metrics)
+
+
+def finish_with_metrics(stage: Stage, scaffold: str) -> None:
+    """Take away the folder that training leaned on, and seal the stage. Metrics are the last that training writes:
+    where they are, a run that was killed in here need not train again."""
+    shutil.rmtree(stage.folder / scaffold, ignore_errors=True)
+    stage.finish(json.loads((stage.folder / METRICS_FILE).read_text("utf-8")))
+
+
+def seen_by_all(found: Any) -> Any:
+    """What the main process found, on every process: a folder may change between two looks."""
+    values = [found]
+    broadcast_object_list(values)
+    return values[0]
 
 
 def enter_on_main_process(stage: Stage, stack: ExitStack, accelerator: Accelerator) -> None:

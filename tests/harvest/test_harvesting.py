@@ -198,6 +198,16 @@ def test_bad_input_is_one_line(ctxsim: Run, planted: Path, tmp_path: Path, words
     assert not (tmp_path / "out").exists()
 
 
+def test_at_most_is_what_was_possible(harvest: Callable[..., Path]) -> None:
+    """Too many asked for: the same pairs as if exactly as many had been asked for as there are."""
+    most = harvest("--mode", "group", "--pairs", 1_000_000, "--at-most")
+    number = sum(json.loads((most / "stage.json").read_text())["counts"]["pairs"].values())
+    assert number % 100 == 0 and 300 < number < 1_000_000
+    exactly = harvest("--mode", "group", "--pairs", number)
+    data = {name: read for name, read in contents(exactly).items() if name.startswith("data")}
+    assert data == {name: read for name, read in contents(most).items() if name.startswith("data")}
+
+
 def test_group_harvests_are_bitwise_equal(harvest: Callable[..., Path]) -> None:
     words = ("--mode", "group", "--seed", 3)
     assert contents(harvest(*words)) == contents(harvest(*words))

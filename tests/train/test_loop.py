@@ -10,18 +10,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 
 from ctxsim_hf.errors import UserError
+from ctxsim_hf.stage import Stage
 from ctxsim_hf.train import loop
+from ctxsim_hf.train.checkpoints import Progress, load_checkpoint
 from ctxsim_hf.train.loop import _memory_errors_named, learning_rate_factor
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent
+TWO_PROCESSES = Path(__file__).parents[2] / "accelerate_configs/two_cpu_processes.yaml"
+ON_CPUS = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
 
 
 def words(corpus: Path, output: Path, *flags: object, what: str = "discriminator") -> list[str]:
@@ -125,6 +131,60 @@ def test_interrupted_at_its_last_step_it_stops_and_has_nothing_left_to_do(
         assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
 
 
+def test_killed_after_training_it_does_not_train_again(
+    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = words(corpus, tmp_path / "out", "--max-steps", 40)
+
+    def killed(stage: Stage, counts: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stage, "finish", killed)
+        assert ctxsim(*command)[0] == 130
+    assert not (tmp_path / "out.partial/checkpoints").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "go", None)  # whoever trains, fails
+        assert ctxsim(*command)[0] == 0
+    for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
+
+
+def test_a_run_does_not_go_on_with_other_processes(tmp_path: Path) -> None:
+    about = asdict(Progress(layout=[8, "bf16"], step=5))
+    (tmp_path / "progress.json").write_text(json.dumps(about))
+    with pytest.raises(
+        UserError, match=r"on 8 process\(es\) with mixed precision 'bf16' .* now it is on 4 with 'bf16'"
+    ):
+        load_checkpoint(Accelerator(), tmp_path, [4, "bf16"])
+
+
+CLOCKS = """
+import json, os, sys, time, types
+from ctxsim_hf.cli import main
+from ctxsim_hf.train import loop
+
+rank, real = int(os.environ["RANK"]), time.monotonic
+loop.time = types.SimpleNamespace(monotonic=lambda: real() * (1 + 2 * rank))
+factors, factor = [], loop.learning_rate_factor
+loop.learning_rate_factor = lambda *given: factors.append(factor(*given)) or factors[-1]
+code = main(sys.argv[2:])
+json.dump(factors, open(f"{sys.argv[1]}/rank-{rank}.json", "w"))
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_with_different_clocks_take_the_same_steps(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "clocks.py").write_text(CLOCKS)
+    command = words(corpus, tmp_path / "out", "--max-train-minutes", 0.05, "--epochs", 1000)
+    launch = [BIN / "accelerate", "launch", "--config_file", TWO_PROCESSES, tmp_path / "clocks.py", tmp_path, *command]
+    result = subprocess.run(launch, env=ON_CPUS, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    factors = [json.loads((tmp_path / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
+    assert factors[0] == factors[1] and len(set(factors[0])) > 2
+
+
 def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim: Run) -> None:
     """Whatever is in a checkpoint opens with weights_only=True, as accelerate itself opens it, or is no pickle."""
     command = words(corpus, tmp_path / "out", "--max-steps", 8, "--learning-rate", 1e-3)
@@ -148,10 +208,8 @@ def test_two_processes_follow_the_loss_of_one(
     one = words(corpus, tmp_path / "one", *common, "--gradient-accumulation-steps", 2, what=what)
     assert ctxsim(*one)[0] == 0
     two = words(corpus, tmp_path / "two", *common, what=what)
-    config = Path(__file__).parents[2] / "accelerate_configs/two_cpu_processes.yaml"
-    launch = [BIN / "accelerate", "launch", "--config_file", config, "-m", f"ctxsim_hf.train.{what}", *two[2:]]
-    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(launch, env=environment, capture_output=True, text=True)
+    launch = [BIN / "accelerate", "launch", "--config_file", TWO_PROCESSES, "-m", f"ctxsim_hf.train.{what}", *two[2:]]
+    result = subprocess.run(launch, env=ON_CPUS, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("is finished") == 1, "one process speaks"
     assert "training on 2 process(es)" in (tmp_path / "two/stage.log").read_text()
@@ -161,10 +219,16 @@ def test_two_processes_follow_the_loss_of_one(
 
 def test_a_launcher_gets_one_plain_line_for_an_error(corpus: Path, tmp_path: Path) -> None:
     bad = words(corpus, tmp_path / "out", "--tokens-per-batch", 10)
-    config = Path(__file__).parents[2] / "accelerate_configs/two_cpu_processes.yaml"
-    launch = [BIN / "accelerate", "launch", "--config_file", config, "-m", "ctxsim_hf.train.discriminator", *bad[2:]]
-    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(launch, env=environment, capture_output=True, text=True)
+    launch = [
+        BIN / "accelerate",
+        "launch",
+        "--config_file",
+        TWO_PROCESSES,
+        "-m",
+        "ctxsim_hf.train.discriminator",
+        *bad[2:],
+    ]
+    result = subprocess.run(launch, env=ON_CPUS, capture_output=True, text=True)
     assert result.returncode != 0
     assert len(re.findall(r"ctxsim train discriminator: --tokens-per-batch 10 is less than", result.stderr)) == 1
 
@@ -221,9 +285,9 @@ def test_other_arguments_are_refused_and_equal_ones_find_it_done(ctxsim: Run, co
     assert weights(undisturbed) == before
 
 
-@pytest.mark.parametrize("name", ["one_cpu", "two_cpu_processes", "one_gpu", "many_gpus", "fsdp"])
+@pytest.mark.parametrize("name", ["one_cpu", "two_cpu_processes", "one_gpu", "many_gpus"])
 def test_accelerate_reads_our_configurations(name: str) -> None:
     from accelerate.commands.config.config_args import load_config_from_file
 
     config: Any = load_config_from_file(str(Path(__file__).parents[2] / f"accelerate_configs/{name}.yaml"))
-    assert config.num_processes == {"two_cpu_processes": 2, "many_gpus": 8, "fsdp": 8}.get(name, 1)
+    assert config.num_processes == {"two_cpu_processes": 2, "many_gpus": 8}.get(name, 1)

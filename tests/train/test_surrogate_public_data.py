@@ -1,7 +1,10 @@
 """Fine-tuning on people's labels: data sets of the public ones' names and columns, made up here."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +93,20 @@ def test_afs_is_the_mean_of_its_folds(ctxsim: Run, corpus: Path, data_root: Path
         assert found[name] == pytest.approx(np.mean([fold[name] for fold in folds]), rel=1e-6)
     assert found["spearman_deviation"] == pytest.approx(np.std([fold["spearman"] for fold in folds], ddof=1))
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["metrics.json", "stage.json", "stage.log"]
+
+
+@pytest.mark.slow
+def test_afs_on_two_processes(corpus: Path, data_root: Path, tmp_path: Path) -> None:
+    """Every fold is a training of its own, with the same processes."""
+    fixed = ("--preset", "tiny", "--tokenizer", corpus / "tokenizer", "--data-root", data_root)
+    steps = ("--max-steps", "4", "--tokens-per-batch", "500", "--output", tmp_path / "out")
+    config = Path(__file__).parents[2] / "accelerate_configs/two_cpu_processes.yaml"
+    launch = [Path(sys.executable).with_name("accelerate"), "launch", "--config_file", config]
+    command = ["-m", "ctxsim_hf.train.surrogate", "--objective", "afs", "--folds", "2", *fixed, *steps]
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([*launch, *command], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / "out/metrics.json").read_text())["folds"] == 2
 
 
 def test_folds_do_not_leak() -> None:
