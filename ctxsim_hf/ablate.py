@@ -8,7 +8,6 @@ A stage whose arms are commands that could be typed as well, and are shown as su
 once its evaluation is there, and is not done again.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,6 +19,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.ablations import ABLATIONS, Ablation, Arm, Place, folder_name, title
 from ctxsim_hf.adapt import AdaptedFolder
 from ctxsim_hf.arguments import StageArguments
+from ctxsim_hf.corpus.parallel import available_cores
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation import paper_figures
 from ctxsim_hf.evaluation.ablation_report import AblationReport
@@ -53,7 +53,7 @@ class AblateArguments(StageArguments, SettingsArguments):
     def __post_init__(self) -> None:
         if self.minutes <= 0:
             raise UserError(f"--minutes must be above 0, got {self.minutes}")
-        self.workers = self.workers or len(os.sched_getaffinity(0))
+        self.workers = self.workers or available_cores()
 
     def check(self) -> Ablation:
         """What to vary, once everything that can be known at once is right."""

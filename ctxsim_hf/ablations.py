@@ -17,6 +17,7 @@ from ctxsim_hf.steps import Step
 NUM_CONTEXTS = (1000, 500, 100, 20)
 SCREEN_CHUNKS = 5000  # in every arm of `contexts`: enough for 1000 that differ, one from a chunk at most
 SHARES_OF_DOCUMENTS = (1, 4, 16, 64)  # one in so many
+LEAST_DOCUMENTS = 20  # of a share
 NUM_PAIRS = (10_000_000, 1_000_000, 100_000, 10_000, 1000)
 TRAINING_SHARE = 0.8  # of the minutes; the rest is for the harvests and the evaluations
 NO_MATTER_HOW_MANY = "100000"  # epochs: equal minutes are what the arms have in common
@@ -107,7 +108,10 @@ def _terms(place: Place) -> list[Arm]:
 
 
 def _corpus_size(place: Place) -> list[Arm]:
-    return [_share_of_documents(place, number) for number in SHARES_OF_DOCUMENTS]
+    counts = read_stage(place.adapted.place("chunks"))["counts"]
+    documents = counts["documents_kept"] - counts["documents_held_out"]
+    shares = [number for number in SHARES_OF_DOCUMENTS if documents >= number * LEAST_DOCUMENTS or number == 1]
+    return [_share_of_documents(place, number) for number in shares]
 
 
 def _share_of_documents(place: Place, one_in: int) -> Arm:
@@ -132,7 +136,8 @@ def _pairs(place: Place) -> list[Arm]:
     """All pairs of the folder, and smaller harvests of the same kind, which lie inside it and each other."""
     adapted = place.adapted
     harvested = sum(read_stage(adapted.place("pairs"), "harvest")["counts"]["pairs"].values())
-    numbers = [harvested, *(number for number in NUM_PAIRS if number < harvested)]
+    # One that is nearly the whole harvest would bear its name, and say nothing new.
+    numbers = [harvested, *(n for n in NUM_PAIRS if n < harvested and short_number(n) != short_number(harvested))]
     arms = []
     for number in numbers:
         name = f"{short_number(number)} pairs"

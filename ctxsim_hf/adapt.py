@@ -10,13 +10,13 @@ same command goes on where it was and does no finished stage again.
 """
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.corpus.parallel import available_cores
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.presets import PRESETS
@@ -59,7 +59,7 @@ class AdaptArguments:
             raise UserError(f"unknown preset {self.preset!r}; expected one of {', '.join(PRESETS)}")
         if self.minutes <= 0:
             raise UserError(f"--minutes must be above 0, got {self.minutes}")
-        self.workers = self.workers or len(os.sched_getaffinity(0))
+        self.workers = self.workers or available_cores()
 
     @property
     def folder(self) -> "AdaptedFolder":

@@ -29,7 +29,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf import HarvestedPairs
 from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import SPLITS
-from ctxsim_hf.hub.cards import same_documents
+from ctxsim_hf.hub.cards import corpora, same_documents
 from ctxsim_hf.stage import read_stage
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
@@ -132,8 +132,12 @@ def _card_data(arguments: BuildArguments, builder: HarvestedPairs, files: Sequen
 
 
 def _split_info(split: str, files: Sequence[Path], columns: list[str]) -> SplitInfo:
-    tables = [pq.read_table(path, columns=columns) for path in files if path.name.startswith(f"{split}-")]
-    return SplitInfo(split, sum(table.nbytes for table in tables), sum(table.num_rows for table in tables))
+    sizes = [0, 0]
+    for path in files:
+        if path.name.startswith(f"{split}-"):
+            table = pq.read_table(path, columns=columns)  # one at a time: all may be more than memory holds
+            sizes = [sizes[0] + table.nbytes, sizes[1] + table.num_rows]
+    return SplitInfo(split, *sizes)
 
 
 def _size_category(number: int) -> str:
@@ -158,7 +162,7 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
         "settings": settings,
         "lexical": f", averaged with the cosine of the words' letters at the weight {lexical}" if lexical else "",
         "share": "every one counts" if share == 1 else f"those that are random make up {share:.0%} at most",
-        "corpora": ", ".join(corpus["name"] for corpus in origin["inputs"]["chunks"]["inputs"]["corpus"]),
+        "corpora": ", ".join(corpus["name"] for corpus in corpora(origin["inputs"]["chunks"])),
         "recipe": json.dumps({"origin": origin["xxh3_128"], "settings": settings, "arguments": made}, indent=2),
         "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
         "licence_text": UNKNOWN_LICENCE if arguments.license == "other" else f"{arguments.license}.",

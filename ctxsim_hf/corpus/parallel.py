@@ -13,6 +13,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+def available_cores() -> int:
+    """That this process may use; all of the machine's where the system does not tell."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:
     """`map(function, tasks)` on `workers` processes, with at most two tasks a worker under way. One worker means this
     process, with nothing started."""

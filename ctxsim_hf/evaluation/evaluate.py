@@ -102,12 +102,12 @@ def evaluate_similarity(
 
     Args:
         system (`Similarity`): Anything with `similarity(sentences1, sentences2)` that gives one number a pair.
-        tasks (`Sequence[str]`): Names in `ctxsim_hf.evaluation.tasks.TASKS`.
+        tasks (`Sequence[str]`): Names in `ctxsim_hf.evaluation.tasks.TASKS`, or of a group of them, such as `sts`.
         split (`str`): Split of the tasks.
         data_root (`str` or `Path`, *optional*): Folder of data sets named by their id; None reads them from the Hub.
         limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
     """
-    return list(judge(type(system).__name__, [system], _load(tasks, split, data_root, limit)).tasks)
+    return list(judge(type(system).__name__, [system], _load(expand_tasks(tasks), split, data_root, limit)).tasks)
 
 
 def run(arguments: EvaluateArguments) -> str:

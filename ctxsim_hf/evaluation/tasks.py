@@ -1,5 +1,6 @@
 """A task's name -> its examples: STS and the like, from the Hub or from folders."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 GROUPS = {"sts": STS, "all": tuple(TASKS)}
 
 
-def expand_tasks(names: list[str]) -> list[str]:
+def expand_tasks(names: Sequence[str]) -> list[str]:
     """Names of tasks, groups spelled out, each once."""
     return list(dict.fromkeys(task for name in names for task in GROUPS.get(name, (name,))))
 

@@ -1,7 +1,6 @@
 """Text -> in how many of its sentences each word stands, counted once and then kept in the Hugging Face cache."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,12 +14,12 @@ from tqdm import tqdm
 from ctxsim_hf.corpus.chunking import ChunkArguments
 from ctxsim_hf.corpus.chunks import describe_chunks, read_chunks
 from ctxsim_hf.corpus.lexical import TfidfCosine, count_words
-from ctxsim_hf.corpus.parallel import ordered_map
+from ctxsim_hf.corpus.parallel import available_cores, ordered_map
 from ctxsim_hf.corpus.reading import Columns, Corpus, Flaw
 from ctxsim_hf.corpus.sentences import split_document
 from ctxsim_hf.errors import UserError
 
-FORMAT = 2  # raise it whenever the same text would be counted differently
+FORMAT = 3  # raise it whenever the same text would be counted differently
 TASK_CHARS = 2_000_000  # of text that a worker counts at once
 
 Counts = tuple[Counter[str], int]  # words, and the number of sentences
@@ -77,7 +76,7 @@ def _count_documents(corpora: Sequence[Corpus]) -> TfidfCosine:
 def _count(count: Callable[[list[Any]], Counts], tasks: Iterable[list[Any]], size: int) -> TfidfCosine:
     counts: Counter[str] = Counter()
     num_sentences = 0
-    workers = len(os.sched_getaffinity(0)) if size > 10_000 else 1  # which take seconds to start
+    workers = available_cores() if size > 10_000 else 1  # which take seconds to start
     for more, number in ordered_map(count, tasks, workers):
         counts.update(more)
         num_sentences += number

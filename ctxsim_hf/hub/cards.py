@@ -79,7 +79,7 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         layout=read_json(publication.folder / "layout.json"),
         cross=cross,
         same_documents=same_documents(record["inputs"]),
-        corpora=list({json.dumps(corpus): corpus for corpus in _corpora(record["inputs"])}.values()),
+        corpora=corpora(record["inputs"]),
         arguments=markdown_table(("argument", "value"), _told(record["arguments"])),
         figures=markdown_table(("figure", "value"), _told(record["counts"])),
         results=results_table(results.rows),
@@ -121,8 +121,12 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def corpora(inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """The corpora that the inputs, or the inputs of these, were made of, each once."""
+    return list({json.dumps(corpus): corpus for corpus in _corpora(inputs)}.values())
+
+
 def _corpora(inputs: Any) -> Iterator[dict[str, Any]]:
-    """The corpora that the inputs, or the inputs of these, were made of."""
     if isinstance(inputs, dict):
         for key, value in inputs.items():
             yield from value if key == "corpus" else _corpora(value)
