@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from transformers.hf_argparser import HfArg
 
@@ -64,15 +64,18 @@ def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str
     if arguments.surrogate:
         score = float(_open_surrogate(arguments.surrogate).similarity([first], [second])[0])
         return f"{score:.4f}{_what_it_means(score, find_surrogate(arguments.surrogate))}"
-    explanation = _open_origin(arguments).explain(first, second)
-    meaning = _what_it_means(explanation.similarity, origin_folder(arguments.origin or DEFAULT_ORIGIN))
+    origin = _open_origin(arguments)
+    explanation = origin.explain(first, second)
+    folder = origin_folder(arguments.origin or DEFAULT_ORIGIN)
+    meaning = _what_it_means(explanation.similarity, folder, origin.settings.to_json())
     return f"{explanation if arguments.explain else f'{explanation.similarity:.4f}'}{meaning}"
 
 
-def _what_it_means(score: float, folder: Path) -> str:
-    """How it compares with the scores of random and of adjacent sentences, if those were saved with the model."""
+def _what_it_means(score: float, folder: Path, settings: dict[str, Any] | None = None) -> str:
+    """How it compares with the scores of random and of adjacent sentences, if those were saved with the model, and
+    for an origin with these settings."""
     thresholds = Thresholds.load(folder)
-    return f"\n{thresholds.describe(score)}" if thresholds else ""
+    return f"\n{thresholds.describe(score)}" if thresholds and thresholds.settings == settings else ""
 
 
 def _score_pairs(arguments: SimilarityArguments, first: list[str], second: list[str]) -> Iterator[tuple[float, ...]]:

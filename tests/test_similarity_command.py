@@ -9,6 +9,7 @@ import pytest
 from tiny_surrogate import mixed_sentences, save_tiny
 
 from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.surrogate.thresholds import Thresholds
 
 Run = Callable[..., tuple[int, str, str]]
@@ -38,6 +39,15 @@ def test_what_a_score_means(ctxsim: Run, surrogate: Path, tmp_path: Path) -> Non
     Thresholds.from_scores(random=np.linspace(-1, 0.5, 1001), adjacent=np.linspace(0, 2, 1001)).save(folder)
     code, out, _ = ctxsim("similarity", "--surrogate", folder, "One sentence.", "One sentence.")
     assert (code, out) == (0, "1.0000\nabove 100 % of random pairs of sentences and 50 % of adjacent ones\n")
+
+
+def test_what_a_score_means_with_other_settings_is_not_known(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(planted / "origin", tmp_path / "origin"))
+    settings = OriginSettings.load(folder).override(num_contexts=10).to_json()
+    Thresholds.from_scores(np.linspace(-1, 0.5, 1001), np.linspace(0, 1, 1001), settings).save(folder)
+    words = ("similarity", "--origin", folder, "The cat sat there.", "The cat sat there.", "--num-contexts")
+    assert "of random pairs" in ctxsim(*words, 10)[1]
+    assert "of random pairs" not in ctxsim(*words, 11)[1]
 
 
 def test_what_only_an_origin_has(ctxsim: Run, surrogate: Path) -> None:

@@ -12,7 +12,6 @@ from ctxsim_hf.evaluation.tables import (
     Table,
     as_markdown,
     interval_table,
-    notes,
     show_difference,
     show_interval,
     show_value,
@@ -69,7 +68,7 @@ class AblationReport(Report):
     def to_markdown(self) -> str:
         parts = [self.about, f"{self.heading}, x 100. {DIFFERENCES}. The paper's are of its own models on STSb."]
         parts += [as_markdown(self.table()), ALL_FIGURES, as_markdown(interval_table(self.systems))]
-        return "\n\n".join([*parts, *notes(self.systems)]) + "\n"
+        return "\n\n".join([*parts, *self.notes]) + "\n"
 
     def draw(self, path: Path) -> str | None:
         return write_arms_plot([(row.name, row.arm, row.paper) for row in self.rows()], path)

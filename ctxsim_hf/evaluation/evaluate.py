@@ -20,8 +20,10 @@ from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
 from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
-from ctxsim_hf.stage import STAGE_FILE, digest_file
+from ctxsim_hf.stage import STAGE_FILE, digest_file, read_stage
 from ctxsim_hf.surrogate.thresholds import Thresholds
+
+CUT_UP_IN_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
 
 @dataclass(kw_only=True)
@@ -125,8 +127,8 @@ def run(arguments: EvaluateArguments) -> str:
         signatures[name] = [getattr(system, "signature", None) for system in opened]
         results.append(judge(name, opened, tasks))
         if arguments.save_thresholds:
-            _save_thresholds(group, results[-1])
-    report = Report(tasks, results, arguments.cases)
+            _save_thresholds(group, opened, results[-1])
+    report = Report(tasks, results, arguments.cases, _seen_in_training(systems, tasks))
     if arguments.output is None:
         return report.for_the_screen()
     told = report.write(Path(arguments.output), _about(arguments, systems, signatures))
@@ -138,16 +140,35 @@ def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit:
     return loaded if limit is None else [examples.some(limit) for examples in loaded]
 
 
-def _save_thresholds(seeds: Sequence[System], result: SystemResult) -> None:
+def _seen_in_training(systems: Sequence[System], tasks: Sequence[Examples]) -> list[str]:
+    """STSb was put together from STS12 to STS16, so a third of their test pairs is in its training split."""
+    measured = {examples.task for examples in tasks} & CUT_UP_IN_STSB
+    return [
+        f"{system.name} learned from the training split of stsb, which has many test pairs of sts12 to sts16: there, "
+        "and in an average with them, it is judged by what it has seen"
+        for system in systems
+        if measured and _stage(system).get("inputs", {}).get("data", {}).get("name") == TASKS["stsb"].hub_id
+    ]
+
+
+def _save_thresholds(seeds: Sequence[System], opened: Sequence[Similarity], result: SystemResult) -> None:
     (adjacent,) = (task for task in result.tasks if task.task == ADJACENT)
-    for system, scores in zip(seeds, adjacent.scores, strict=True):
-        if _has_folder(system):
+    for seed, system, scores in zip(seeds, opened, adjacent.scores, strict=True):
+        if _has_folder(seed):
             near, far = np.split(scores, 2)
-            Thresholds.from_scores(random=far, adjacent=near).save(system.where)
+            settings = getattr(system, "settings", None)  # an origin's
+            thresholds = Thresholds.from_scores(far, near, settings and settings.to_json())
+            thresholds.save(seed.where)
 
 
 def _has_folder(system: System) -> bool:
     return system.kind in ("surrogate", "origin") and Path(system.where).is_dir()
+
+
+def _stage(system: System) -> dict[str, Any]:
+    """What stage.json says of a system's folder; nothing for what no stage made."""
+    path = Path(system.where) / STAGE_FILE
+    return read_stage(system.where) if system.where and path.exists() else {}
 
 
 def _stage_digest(system: System) -> str | None:

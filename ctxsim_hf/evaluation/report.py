@@ -19,8 +19,8 @@ from ctxsim_hf.evaluation.tables import (
     difference_table,
     interval_table,
     main_table,
-    notes,
     pearson_table,
+    undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
 from ctxsim_hf.stage import write_json, writing
@@ -39,6 +39,11 @@ class Report:
     tasks: Sequence[Examples]
     systems: Sequence[SystemResult]
     num_cases: int = 0
+    remarks: Sequence[str] = ()  # of what a reader of the figures must know
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self.remarks, *undefined_figures(self.systems)]
 
     @property
     def heading(self) -> str:
@@ -55,7 +60,7 @@ class Report:
             parts += [DIFFERENCES, as_text(table)]
         if table := self._case_table():
             parts.append(as_text(table))
-        return "\n\n".join([self.heading, *parts, *(["\n".join(found)] if (found := notes(self.systems)) else [])])
+        return "\n\n".join([self.heading, *parts, *(["\n".join(self.notes)] if self.notes else [])])
 
     def write(self, folder: Path, about: dict[str, Any]) -> str:
         """scores.npy, results.md, results.png, and results.json last: where that is, all are. Gives a line to say
@@ -108,7 +113,7 @@ class Report:
         parts = [f"{self.heading}.", as_markdown(main_table(self.systems, ALL_ROWS))]
         if table := difference_table(self.systems):
             parts += [f"{DIFFERENCES}.", as_markdown(table)]
-        parts += [ALL_FIGURES, as_markdown(interval_table(self.systems)), *notes(self.systems)]
+        parts += [ALL_FIGURES, as_markdown(interval_table(self.systems)), *self.notes]
         if table := self._case_table():
             parts += ["Pairs on which people side with the first system, then with the second.", as_markdown(table)]
         return "\n\n".join(parts) + "\n"

@@ -65,7 +65,7 @@ def case_table(cases: Sequence[Case], first: str, second: str) -> Table:
     return rows
 
 
-def notes(systems: Sequence[SystemResult]) -> list[str]:
+def undefined_figures(systems: Sequence[SystemResult]) -> list[str]:
     """What has no figure, and why."""
     return [
         f"{system.name} on {result.task}: no figure, {result.main.undefined}"

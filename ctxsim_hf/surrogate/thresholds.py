@@ -4,6 +4,7 @@ adjacent ones of the same text. Kept in a model's folder as thresholds.json."""
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,13 @@ class Thresholds:
     random: np.ndarray  # (101,)
     adjacent: np.ndarray  # (101,)
     pairs: int
+    settings: dict[str, Any] | None = None  # of the origin that scored them: with others, scores are others
 
     @classmethod
-    def from_scores(cls, random: np.ndarray, adjacent: np.ndarray) -> "Thresholds":
-        return cls(np.percentile(random, _PERCENT), np.percentile(adjacent, _PERCENT), len(random))
+    def from_scores(
+        cls, random: np.ndarray, adjacent: np.ndarray, settings: dict[str, Any] | None = None
+    ) -> "Thresholds":
+        return cls(np.percentile(random, _PERCENT), np.percentile(adjacent, _PERCENT), len(random), settings)
 
     def shares(self, score: float) -> tuple[float, float]:
         """The shares of random and of adjacent pairs that score below, from 0 to 1."""
@@ -37,7 +41,7 @@ class Thresholds:
 
     def save(self, folder: str | Path) -> None:
         about = {"random": self.random.tolist(), "adjacent": self.adjacent.tolist(), "pairs": self.pairs}
-        write_json(Path(folder) / THRESHOLDS_FILE, about)
+        write_json(Path(folder) / THRESHOLDS_FILE, about | ({"settings": self.settings} if self.settings else {}))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Thresholds | None":
@@ -50,7 +54,7 @@ class Thresholds:
             random, adjacent = (np.array(about[key], dtype=np.float64) for key in ("random", "adjacent"))
             if random.shape != _PERCENT.shape or adjacent.shape != _PERCENT.shape:
                 raise ValueError(f"expected 101 percentiles of each, got {random.shape} and {adjacent.shape}")
-            return cls(random, adjacent, int(about["pairs"]))
+            return cls(random, adjacent, int(about["pairs"]), about.get("settings"))
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{str(path)!r} is damaged: {error}; ctxsim evaluate --save-thresholds mends it"

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+from tiny_surrogate import save_tiny
 
 from ctxsim_hf import __version__, evaluate_similarity
+from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.examples import GradedPairs
 from ctxsim_hf.evaluation.paper_figures import ALL_ROWS, paper_figure
 from ctxsim_hf.evaluation.tasks import STS, load_task
@@ -33,6 +35,8 @@ def test_any_system(data_root: Path) -> None:
     assert result.main.value == pytest.approx(scipy.stats.spearmanr(scores, pairs.scores).statistic)
     assert result.figures["pearson"].value == pytest.approx(scipy.stats.pearsonr(scores, pairs.scores).statistic)
     assert evaluate_similarity(LengthSimilarity(), ["stsb"], "validation", data_root, limit=5)[0].pairs == 5
+    with pytest.raises(UserError, match="mteb/sts12-sts"):  # a group of tasks, the first of which is not there
+        evaluate_similarity(LengthSimilarity(), ["sts"], data_root=data_root)
 
 
 def test_one_table_and_the_files(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
@@ -62,6 +66,21 @@ def test_one_table_and_the_files(ctxsim: Run, data_root: Path, tmp_path: Path) -
     assert ctxsim(*words, "--output", tmp_path / "again")[0] == 0
     for name in ("results.json", "results.md", "results.png"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def test_whoever_learned_from_stsb_has_seen_older_test_pairs(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
+    rows = (data_root / "mteb/stsbenchmark-sts/test.jsonl").read_text()
+    (data_root / "mteb/sts13-sts").mkdir()
+    (data_root / "mteb/sts13-sts/test.jsonl").write_text(rows)
+    folder = save_tiny(tmp_path / "surrogate")
+    for data, warned in (("mteb/stsbenchmark-sts", True), ("sentence-transformers/all-nli", False)):
+        record = {"command": "train surrogate", "inputs": {"data": {"name": data}}}
+        (folder / "stage.json").write_text(json.dumps(record))
+        for task in ("sts13", "stsb"):
+            words = ("evaluate", f"tuned=surrogate:{folder}", "--tasks", task, "--data-root", data_root)
+            code, out, err = ctxsim(*words)
+            assert code == 0, err
+            assert ("tuned learned from the training split of stsb" in out) == (warned and task == "sts13")
 
 
 def test_systems_of_one_name_are_seeds(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
