@@ -108,10 +108,7 @@ class AdaptedFolder:
 
     def surrogate_flags(self, pairs: str, objective: str = "pairs") -> list[str]:
         """How a surrogate is trained on pairs, but for how long."""
-        sizes = PRESETS[self.preset]
-        width = sizes.get("light_generator", {"hidden_size": 0})["hidden_size"]
-        wide_enough = width >= sizes["surrogate"]["hidden_size"]
-        start = ["--token-embeddings", self.place("generator")] if wide_enough else []
+        start = ["--token-embeddings", self.place("generator")] if "light_generator" in PRESETS[self.preset] else []
         # Asked for the proportions of the scores, it came nearer to these themselves than when asked for them.
         loss = ["--loss", "pearson"] if objective == "pairs" else []
         learned = ["--objective", objective, "--pairs", pairs, "--tokenizer", self.place("tokenizer")]

@@ -1,8 +1,8 @@
 """A light generator's token vectors, and the tokens' letters -> a RoBERTa that starts as their weighted mean.
 
-A light generator knows a sentence by the mean of its tokens' vectors, each with a weight of its own. To these come
-their letters, as random directions that tokens share as far as they share n-grams: what a token is, beside what it is
-found with, so that two sentences are also alike by their words.
+A light generator knows a sentence by the mean of its tokens' vectors, each with a weight of its own. Beside these, in
+dimensions of their own, stand their letters, as random directions that tokens share as far as they share n-grams: what
+a token is, beside what it is found with, so that two sentences are also alike by their words.
 
 A RoBERTa's LayerNorms bring every state to one length, so in it a token cannot weigh little by being short. Here it
 does by pointing elsewhere: two dimensions, the rest, take with opposite signs what a vector lacks in length. All
@@ -24,14 +24,10 @@ REST = 2  # the last dimensions
 # Between 0, vectors as they are, and 1, sentences that vary as much in every direction: the middle agreed best with
 # Origin's scores, which are whitened over a few hundred sentences.
 WHITENING = 0.5
-LETTERS = 0.5  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
+LETTERS_IN = 4  # one dimension in so many at least is the letters', and what a narrow generator leaves free
+LETTERS = 0.6  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
 WORD_START = "▁"  # sentencepiece's
 TOKENS_A_SENTENCE = 20  # about: a token that is in most sentences says nothing
-
-
-def most_dimensions(generator: LightContextGeneratorModel) -> int:
-    """The width of the widest surrogate that these vectors fill: one dimension goes to their mean being 0."""
-    return int(generator.input_embeddings.weight.shape[1]) + 1 + REST
 
 
 @torch.no_grad()
@@ -42,12 +38,13 @@ def token_states(
     0. The dimensions before the rest hold the token's weighted vector and its letters, or zeros if it is one of
     `weightless`."""
     frequencies = torch.softmax(generator.output_bias.double(), 0)
-    vectors = _whiten(generator, frequencies)[:, : hidden_size - 1 - REST]
-    letters = _letters(tokens, frequencies, vectors.shape[1])
-    vectors = _evenly_long(vectors, frequencies) + LETTERS * _evenly_long(letters, frequencies)
-    vectors[weightless] = 0
-    states = vectors.new_zeros(len(vectors), hidden_size)
-    states[:, :-REST] = vectors @ _zero_mean_basis(hidden_size - REST)[: vectors.shape[1]]
+    size = hidden_size - 1 - REST  # one dimension goes to the mean being 0
+    vectors = _whiten(generator, frequencies)[:, : size - size // LETTERS_IN]
+    letters = _letters(tokens, frequencies, size - vectors.shape[1])
+    known = torch.cat([_evenly_long(vectors, frequencies), LETTERS * _evenly_long(letters, frequencies)], 1)
+    known[weightless] = 0
+    states = known.new_zeros(len(known), hidden_size)
+    states[:, :-REST] = known @ _zero_mean_basis(hidden_size - REST)
     squares = (states**2).sum(1)
     rest = ((squares.max() - squares) / REST).sqrt()
     states[:, -2], states[:, -1] = rest, -rest

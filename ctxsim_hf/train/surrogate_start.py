@@ -13,7 +13,7 @@ from ctxsim_hf.models.modeling_surrogate import SurrogateModel
 from ctxsim_hf.models.registration import register_auto_classes
 from ctxsim_hf.models.sentence_transformers_files import max_tokens
 from ctxsim_hf.train.context_data import check_vocabulary
-from ctxsim_hf.train.generator_start import most_dimensions, start_as_mean, token_states
+from ctxsim_hf.train.generator_start import start_as_mean, token_states
 
 if TYPE_CHECKING:
     from ctxsim_hf.train.surrogate import SurrogateArguments
@@ -73,19 +73,13 @@ def _from_checkpoint(
 @torch.no_grad()
 def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
     """A surrogate then starts as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
-    starts with them as strong as RoBERTa starts its own. A wider model is refused: there is nothing
-    to fill the rest with."""
+    starts with them as strong as RoBERTa starts its own."""
     config = _read_config(folder, "--token-embeddings")
     if config.model_type != LightContextGeneratorConfig.model_type:
         raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
     _check_same_vocabulary(folder, config.vocab_size, tokenizer)
     generator = LightContextGeneratorModel.from_pretrained(folder)
     own = model.roberta.embeddings.word_embeddings.weight
-    if own.shape[1] > (most := most_dimensions(generator)):
-        raise UserError(
-            f"the token vectors of {folder!r} are enough for {most} dimensions, the surrogate needs {own.shape[1]}; "
-            "train a wider generator, or lower --hidden-size"
-        )
     marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
     own.copy_(token_states(generator, own.shape[1], tokens, marks))

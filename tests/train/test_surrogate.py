@@ -224,11 +224,12 @@ def light_generator(folder: Path, corpus: Path, size: int, vocab_size: int | Non
     return folder
 
 
-@pytest.mark.parametrize("size", [61, 80])
+@pytest.mark.parametrize("size", [32, 46, 61])
 def test_it_starts_as_a_light_generators_mean(
     corpus: Path, pairs: Path, tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exactly where all dimensions fit into the surrogate's 64 (3 are spent), and nearly where the weakest do not."""
+    """Exactly where all dimensions fit into three quarters of the surrogate's 64 less 3, and nearly where the weakest
+    do not."""
     monkeypatch.setattr(generator_start, "LETTERS", 0.0)
     folder = light_generator(tmp_path / "generator", corpus, size)
     flags = {"pairs": str(pairs), "tokenizer": str(corpus / "tokenizer"), "token_embeddings": str(folder)}
@@ -253,7 +254,7 @@ def test_it_starts_as_a_light_generators_mean(
     half_white = vectors @ fractional_matrix_power((vectors.T * share) @ vectors, -0.25)
     ids = tokenizer(sentences, add_special_tokens=False)["input_ids"]
     expected = np.stack([(weight[row, None] * half_white[row]).sum(0) for row in ids])
-    np.testing.assert_allclose(cosine_matrix(found), cosine_matrix(expected), atol=1e-5 if size == 61 else 0.1)
+    np.testing.assert_allclose(cosine_matrix(found), cosine_matrix(expected), atol=1e-5 if size <= 46 else 0.1)
 
 
 def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path: Path) -> None:
@@ -353,5 +354,3 @@ def test_models_that_do_not_fit_are_refused(ctxsim: Run, corpus: Path, pairs: Pa
     assert "reads 40 tokens at most, 66 are asked for" in refusal("--init", tmp_path / "roberta")
     assert "the vocabularies differ" in refusal("--preset", "tiny", "--token-embeddings", other_size)
     assert "2 of" in refusal("--preset", "tiny", "--token-embeddings", other_order)
-    too_narrow = refusal("--preset", "tiny", "--token-embeddings", generator)
-    assert "are enough for 35 dimensions, the surrogate needs 64" in too_narrow
