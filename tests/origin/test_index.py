@@ -10,7 +10,9 @@ import pytest
 
 from ctxsim_hf.corpus.chunks import Chunk, read_chunks
 from ctxsim_hf.errors import UserError
+from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.stage import Stage
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -45,6 +47,31 @@ def test_two_halves_make_a_whole(planted: Path) -> None:
     assert stored.discriminator_parts is not None
     np.testing.assert_allclose(stored.discriminator_parts, computed, atol=2e-6)
     assert origin.index.parts.dtype == np.float16
+
+
+def test_killed_while_it_clears_up_it_clears_up(
+    ctxsim: Run, planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = ("--discriminator", planted / "discriminator", "--generator", planted / "generator")
+    words = ("index", "--chunks", planted / "chunks", *models, "--output", tmp_path / "out")
+
+    def killed(stage: Stage, counts: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stage, "finish", killed)
+        assert ctxsim(*words)[0] == 130
+    (tmp_path / "out.partial/blocks").mkdir()
+    (tmp_path / "out.partial/blocks/000000000.npz").write_bytes(b"what was left")
+    assert ctxsim(*words)[0] == 0
+    assert (tmp_path / "out/stage.json").read_bytes() == (planted / "origin/stage.json").read_bytes()
+    assert not (tmp_path / "out/blocks").exists()
+
+
+def test_an_index_opens_no_generator_of_which_it_stores_nothing(planted: Path) -> None:
+    assert len(OriginModels.for_indexing(planted / "origin").generators) == 1
+    assert len(OriginModels.for_indexing(planted / "origin-seq2seq").generators) == 0
+    assert len(OriginModels.from_origin(planted / "origin-seq2seq").generators) == 1
 
 
 @pytest.mark.parametrize(
