@@ -14,7 +14,7 @@ help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
 demo: .venv/installed     ## the documentation on this machine becomes a similarity of its own, in about ten minutes
-	$(BIN)/python -m ctxsim_hf.corpus.demo_corpus demo/documentation.jsonl
+	$(BIN)/python examples/demo_corpus.py demo/documentation.jsonl
 	$(BIN)/ctxsim adapt --corpus demo/documentation.jsonl --minutes 6 --output demo
 	@test -d demo/ctxsim/harvested-pairs || $(BIN)/python dataset_scripts/build_harvested_pairs.py --harvest demo/pairs --output demo/ctxsim/harvested-pairs
 	@cp -r metrics/origin demo/ctxsim/

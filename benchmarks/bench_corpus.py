@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from benchmarks.report import report
-from ctxsim_hf.corpus.demo_corpus import write_demo_corpus
+from examples.demo_corpus import write_demo_corpus
 
 
 def main() -> None:

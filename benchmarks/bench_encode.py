@@ -24,7 +24,7 @@ from transformers import AutoTokenizer, RobertaConfig
 from benchmarks.demo_data import add_flags, chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf import SentenceEncoder, SurrogateModel, read_chunks
-from ctxsim_hf.presets import preset_sizes
+from ctxsim_hf.runtime.presets import preset_sizes
 from ctxsim_hf.surrogate.export_command import ExportArguments
 from ctxsim_hf.surrogate.export_command import run as export
 from ctxsim_hf.surrogate.search_index import import_faiss

@@ -27,7 +27,7 @@ from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf import read_chunks
 from ctxsim_hf.origin.tfidf_index import Found, TfidfIndex, Vector
-from ctxsim_hf.origin.word_ngrams import NgramKeys
+from ctxsim_hf.text.word_ngrams import NgramKeys
 
 Chunks = Sequence[Sequence[str]]
 SENTENCES_PER_PRODUCT = 10  # a product holds every chunk that shares a stop word, which is nearly all

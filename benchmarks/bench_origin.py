@@ -17,14 +17,14 @@ import torch
 from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf.cli import main as ctxsim
-from ctxsim_hf.models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
-from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
+from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
+from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.comparison import comparable, cosine
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
-from ctxsim_hf.presets import preset_sizes
+from ctxsim_hf.runtime.presets import preset_sizes
 
 GENERATORS_ALONE = ScoreWeights(discriminative=0)
 

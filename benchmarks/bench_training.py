@@ -16,14 +16,14 @@ import torch
 
 from benchmarks.demo_data import add_flags, chunks_and_tokenizer
 from benchmarks.report import report
-from ctxsim_hf.models.modeling_discriminator import SENTENCES_PER_GROUP
-from ctxsim_hf.train.context_data import ContextData
-from ctxsim_hf.train.discriminator import DiscriminatorArguments, DiscriminatorTask
-from ctxsim_hf.train.generator import GeneratorArguments
-from ctxsim_hf.train.light_generator import LightGeneratorTask
+from ctxsim_hf.context_models.context_data import ContextData
+from ctxsim_hf.context_models.discriminator.modeling import SENTENCES_PER_GROUP
+from ctxsim_hf.context_models.discriminator.training import DiscriminatorArguments, DiscriminatorTask
+from ctxsim_hf.context_models.generator_command import GeneratorArguments
+from ctxsim_hf.context_models.light.training import LightGeneratorTask
+from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask
 from ctxsim_hf.train.loop import Task, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
-from ctxsim_hf.train.seq2seq_generator import Seq2SeqGeneratorTask
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from sentence_transformers.training_args import BatchSamplers
 from transformers import AutoConfig, AutoTokenizer, TrainerCallback, TrainerControl, TrainerState
 
 from ctxsim_hf import SurrogateModel, read_chunks
-from ctxsim_hf.adapt import AdaptedFolder
 from ctxsim_hf.cli import run_verb
+from ctxsim_hf.recipes.adapt import AdaptedFolder
 
 RECIPES = ("simcse", "neighbours")
 SCALE = 20.0  # the temperature 0.05 of SimCSE

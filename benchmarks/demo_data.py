@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from ctxsim_hf.cli import main as ctxsim
-from ctxsim_hf.corpus.demo_corpus import write_demo_corpus
+from examples.demo_corpus import write_demo_corpus
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ctxsim_hf.corpus.letters import LetterCosine
-from ctxsim_hf.corpus.lexical import TfidfCosine
 from ctxsim_hf.evaluation.evaluate import TaskResult, evaluate_similarity
 from ctxsim_hf.origin.comparison import MODES
 from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.text.letters import LetterCosine
+from ctxsim_hf.text.lexical import TfidfCosine
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},

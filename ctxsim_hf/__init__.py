@@ -5,30 +5,30 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ctxsim_hf.models.registration import register_auto_classes
+from ctxsim_hf.registration import register_auto_classes
 
 __version__ = "0.1.0"
 
 # Public name -> its module, imported when the name is first used.
 _PUBLIC = {
-    "Chunk": "ctxsim_hf.corpus.chunks",
-    "Context": "ctxsim_hf.corpus.chunks",
-    "ContextDiscriminatorConfig": "ctxsim_hf.models.configuration_ctxsim",
-    "ContextDiscriminatorModel": "ctxsim_hf.models.modeling_discriminator",
-    "ContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
-    "ContextGeneratorModel": "ctxsim_hf.models.modeling_generator",
+    "Chunk": "ctxsim_hf.text.chunks",
+    "Context": "ctxsim_hf.text.chunks",
+    "ContextDiscriminatorConfig": "ctxsim_hf.context_models.configuration_ctxsim",
+    "ContextDiscriminatorModel": "ctxsim_hf.context_models.discriminator.modeling",
+    "ContextGeneratorConfig": "ctxsim_hf.context_models.configuration_ctxsim",
+    "ContextGeneratorModel": "ctxsim_hf.context_models.seq2seq.modeling",
     "ContextIndex": "ctxsim_hf.origin.context_index",
     "ContextScorer": "ctxsim_hf.origin.fit_score",
-    "CrossSurrogateModel": "ctxsim_hf.models.modeling_surrogate",
+    "CrossSurrogateModel": "ctxsim_hf.encoder.modeling_surrogate",
     "HarvestedPairs": "ctxsim_hf.harvest.harvested_pairs",
-    "LightContextGeneratorConfig": "ctxsim_hf.models.configuration_ctxsim",
-    "LightContextGeneratorModel": "ctxsim_hf.models.modeling_light_generator",
+    "LightContextGeneratorConfig": "ctxsim_hf.context_models.configuration_ctxsim",
+    "LightContextGeneratorModel": "ctxsim_hf.context_models.light.modeling",
     "OriginSimilarity": "ctxsim_hf.origin.similarity",
     "ScoreWeights": "ctxsim_hf.origin.score_weights",
-    "SentenceEncoder": "ctxsim_hf.surrogate.sentence_encoder",
-    "SurrogateModel": "ctxsim_hf.models.modeling_surrogate",
+    "SentenceEncoder": "ctxsim_hf.encoder.sentence_encoder",
+    "SurrogateModel": "ctxsim_hf.encoder.modeling_surrogate",
     "evaluate_similarity": "ctxsim_hf.evaluation.evaluate",
-    "read_chunks": "ctxsim_hf.corpus.chunks",
+    "read_chunks": "ctxsim_hf.text.chunks",
 }
 __all__ = ["__version__", *_PUBLIC]
 

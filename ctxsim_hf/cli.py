@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from ctxsim_hf import __version__
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 
 class Verb(NamedTuple):
@@ -22,28 +22,34 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "adapt": Verb("ctxsim_hf.adapt", "AdaptArguments", "Documents to a surrogate of their domain: all in a row."),
-    "chunk": Verb("ctxsim_hf.corpus.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
-    "sample": Verb("ctxsim_hf.corpus.sampling", "SampleArguments", "The chunks of a share of the documents."),
-    "contexts": Verb("ctxsim_hf.corpus.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
-    "train-tokenizer": Verb("ctxsim_hf.corpus.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
+    "adapt": Verb(
+        "ctxsim_hf.recipes.adapt", "AdaptArguments", "Documents to a surrogate of their domain: all in a row."
+    ),
+    "chunk": Verb("ctxsim_hf.text.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
+    "sample": Verb("ctxsim_hf.text.sampling", "SampleArguments", "The chunks of a share of the documents."),
+    "contexts": Verb("ctxsim_hf.text.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
+    "train-tokenizer": Verb("ctxsim_hf.text.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
     "train discriminator": Verb(
-        "ctxsim_hf.train.discriminator",
+        "ctxsim_hf.context_models.discriminator.training",
         "DiscriminatorArguments",
         "Chunks to a judge of which sentence fits a context.",
     ),
     "train generator": Verb(
-        "ctxsim_hf.train.generator", "GeneratorArguments", "Chunks to a model of sentences given contexts, and back."
+        "ctxsim_hf.context_models.generator_command",
+        "GeneratorArguments",
+        "Chunks to a model of sentences given contexts, and back.",
     ),
     "train surrogate": Verb(
-        "ctxsim_hf.train.surrogate", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
+        "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
     ),
     "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
-    "similarity": Verb("ctxsim_hf.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."),
+    "similarity": Verb(
+        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
+    ),
     "harvest": Verb(
         "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."
     ),
-    "encode": Verb("ctxsim_hf.surrogate.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
+    "encode": Verb("ctxsim_hf.encoder.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
     "search": Verb(
         "ctxsim_hf.surrogate.search_command", "SearchArguments", "Indexed sentences that are most like a query."
     ),
@@ -53,7 +59,9 @@ VERBS = {
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
     ),
-    "ablate": Verb("ctxsim_hf.ablate", "AblateArguments", "What each part of the method is worth, beside the paper."),
+    "ablate": Verb(
+        "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method is worth, beside the paper."
+    ),
     "card": Verb(
         "ctxsim_hf.hub.cards", "CardArguments", "What the Hub shows of a folder: how it was made, its limits."
     ),

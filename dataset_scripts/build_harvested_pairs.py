@@ -27,10 +27,10 @@ from transformers import HfArgumentParser
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import HarvestedPairs
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import SPLITS
 from ctxsim_hf.hub.cards import corpora, same_documents
-from ctxsim_hf.stage import read_stage
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import read_stage
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from planted import PlantedCorpus
+from training_corpus import corpus, data  # noqa: F401 (fixtures)
 
 ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"

@@ -1,4 +1,4 @@
-"""Rooms import only from rooms above them in the flow, and from the few modules that all share."""
+"""Rooms import only from rooms above them in the flow."""
 
 import ast
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import ctxsim_hf
 
 PACKAGE = Path(ctxsim_hf.__file__).parent
-FLOW = ["corpus", "models", "train", "origin", "harvest", "surrogate", "evaluation", "hub"]
-SHARED = {"arguments", "errors", "presets", "stage"}
+FLOW = [
+    *("runtime", "text", "train", "context_models", "encoder", "origin", "harvest"),
+    *("surrogate", "evaluation", "hub", "recipes"),
+]
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -30,13 +32,5 @@ def test_every_room_is_in_the_flow() -> None:
 
 def test_rooms_import_only_from_above() -> None:
     for position, room in enumerate(FLOW):
-        allowed = SHARED | set(FLOW[: position + 1])
         for path in (PACKAGE / room).rglob("*.py"):
-            assert imported_rooms(path) <= allowed, path
-
-
-def test_shared_modules_know_no_room() -> None:
-    for name in SHARED:
-        path = PACKAGE / f"{name}.py"
-        if path.exists():
-            assert imported_rooms(path) <= SHARED, path
+            assert imported_rooms(path) - {"registration", "cli"} <= set(FLOW[: position + 1]), path

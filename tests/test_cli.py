@@ -14,7 +14,7 @@ from made_up import make_text
 
 from ctxsim_hf import __version__
 from ctxsim_hf.cli import VERBS
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 Run = Callable[..., tuple[int, str, str]]
 

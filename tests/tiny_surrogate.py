@@ -7,8 +7,8 @@ import torch
 from made_up import make_text
 from transformers import PreTrainedModel, RobertaConfig
 
-from ctxsim_hf.corpus.tokenizer import build_normalizer, build_tokenizer, save_tokenizer, train_sentencepiece
-from ctxsim_hf.models.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
+from ctxsim_hf.text.tokenizer import build_normalizer, build_tokenizer, save_tokenizer, train_sentencepiece
 
 MAX_TOKENS = 40
 

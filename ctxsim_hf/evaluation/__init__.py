@@ -1,1 +1,1 @@
-"""How well similarities agree with people: tasks, baselines, correlations with intervals."""
+"""Agreement of similarities with people."""

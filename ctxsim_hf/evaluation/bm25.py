@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctxsim_hf.corpus.lexical import TfidfCosine, words_of
+from ctxsim_hf.text.lexical import TfidfCosine, words_of
 
 K1, B = 1.5, 0.75
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 Encode = Callable[[list[str]], np.ndarray]
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import __version__
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.evaluation.examples import Examples, Similarity
 from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
 from ctxsim_hf.evaluation.report import Report
@@ -20,8 +20,8 @@ from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
 from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
-from ctxsim_hf.stage import STAGE_FILE, digest_file, read_stage
-from ctxsim_hf.surrogate.thresholds import Thresholds
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file, read_stage
 
 CUT_UP_IN_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctxsim_hf.corpus.chunks import read_chunks
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.examples import Triplets
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.chunks import read_chunks
 
 SPLIT = "held_out"
 ADJACENT, DOCUMENT = "adjacent", "document"

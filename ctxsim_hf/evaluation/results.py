@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.estimates import Estimate, mean_estimate
 from ctxsim_hf.evaluation.examples import Examples, Similarity
 from ctxsim_hf.evaluation.tasks import STS
+from ctxsim_hf.runtime.errors import UserError
 
 AVERAGE = "STS average"
 

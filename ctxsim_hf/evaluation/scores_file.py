@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 
 class ScoresFile:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ctxsim_hf.corpus.letters import LetterCosine
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.examples import Similarity
 from ctxsim_hf.evaluation.word_counts import count_corpus, find_corpora
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.letters import LetterCosine
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _origin(where: str, surroundings: Surroundings) -> Similarity:
 
 
 def _surrogate(where: str, surroundings: Surroundings) -> Similarity:
-    from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
+    from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
     encoder = SentenceEncoder.from_pretrained(where)
     return EncoderSimilarity(lambda sentences: np.asarray(encoder.encode(sentences)))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.examples import Examples, GradedPairs, Triplets
+from ctxsim_hf.runtime.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.models.modeling_surrogate import mean_pooling
+from ctxsim_hf.encoder.modeling_surrogate import mean_pooling
+from ctxsim_hf.runtime.errors import UserError
 
 SENTENCES_PER_BATCH = 64
 MAX_TOKENS = 512

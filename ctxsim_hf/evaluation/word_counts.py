@@ -11,13 +11,13 @@ import xxhash
 from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 
-from ctxsim_hf.corpus.chunking import ChunkArguments
-from ctxsim_hf.corpus.chunks import describe_chunks, read_chunks
-from ctxsim_hf.corpus.lexical import TfidfCosine, count_words
-from ctxsim_hf.corpus.parallel import available_cores, ordered_map
-from ctxsim_hf.corpus.reading import Columns, Corpus, Flaw
-from ctxsim_hf.corpus.sentences import split_document
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.parallel import available_cores, ordered_map
+from ctxsim_hf.text.chunking import ChunkArguments
+from ctxsim_hf.text.chunks import describe_chunks, read_chunks
+from ctxsim_hf.text.lexical import TfidfCosine, count_words
+from ctxsim_hf.text.reading import Columns, Corpus, Flaw
+from ctxsim_hf.text.sentences import split_document
 
 FORMAT = 3  # raise it whenever the same text would be counted differently
 TASK_CHARS = 2_000_000  # of text that a worker counts at once

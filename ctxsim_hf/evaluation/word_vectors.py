@@ -15,8 +15,8 @@ from typing import IO, cast
 import numpy as np
 from tqdm import tqdm
 
-from ctxsim_hf.corpus.lexical import TfidfCosine
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.lexical import TfidfCosine
 
 SIF_A = 1e-3
 # Words are cut as the corpora of GloVe were, more or less: a full stop is a word, it's is it and 's.

@@ -1,1 +1,1 @@
-"""Pairs of sentences labelled by Origin, any number of them, and the data set made of them."""
+"""Pairs of sentences, labelled by an origin."""

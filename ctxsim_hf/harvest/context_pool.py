@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from ctxsim_hf.corpus.tokenized import tokenize_sentences
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.context_index import ContextIndex, sentence_key
 from ctxsim_hf.origin.context_set import jaccard, select
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.tokenized import tokenize_sentences
 
 
 def choose_pool(origin: OriginSimilarity, sentences: Sequence[str], size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxsim_hf.corpus.tokenized import TokenizedSentences
 from ctxsim_hf.origin.context_index import ContextIndex
-from ctxsim_hf.origin.word_ngrams import mix as mix_keys
+from ctxsim_hf.text.tokenized import TokenizedSentences
+from ctxsim_hf.text.word_ngrams import mix as mix_keys
 
 SPLITS = ("train", "validation", "test")
 NEAR_CHUNKS = 500  # found by TF-IDF for a seed; the sentences in them are then ranked one by one

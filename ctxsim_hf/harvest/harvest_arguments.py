@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 import torch
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.arguments import StageArguments
-from ctxsim_hf.corpus.chunks import describe_chunks
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import Mix
 from ctxsim_hf.harvest.plan import LEAST_PAIRS
 from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
-from ctxsim_hf.stage import describe_stage
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import describe_stage
+from ctxsim_hf.text.chunks import describe_chunks
 
 # Of every sentence the mode pair looks for a whole set of contexts, so its groups are small and few of their pairs are
 # random; in the mode group a pair more costs next to nothing.

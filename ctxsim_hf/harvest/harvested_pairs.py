@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import xxhash
 from datasets.builder import Key
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import SPLITS
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.harvesting import COMMAND, run
@@ -26,7 +25,8 @@ from ctxsim_hf.harvest.pair_files import SCHEMA
 from ctxsim_hf.harvest.plan import LEAST_PAIRS
 from ctxsim_hf.harvest.repair import damaged_files
 from ctxsim_hf.origin.similarity import origin_folder
-from ctxsim_hf.stage import STAGE_FILE, digest_file, read_stage
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file, read_stage
 
 VERSION = "1.0.0"
 TRAINING_COLUMNS = ("sentence1", "sentence2", "score")  # what sentence-transformers takes, and no column more

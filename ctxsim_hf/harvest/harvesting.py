@@ -16,7 +16,6 @@ from accelerate import Accelerator, InitProcessGroupKwargs
 from accelerate.utils import gather_object
 from tqdm import tqdm
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import Drawing
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.pair_files import describe_pairs, write_block
@@ -25,8 +24,9 @@ from ctxsim_hf.harvest.repair import RepairedStage
 from ctxsim_hf.harvest.scoring import SCORERS
 from ctxsim_hf.harvest.shards import missing_shards, put_together
 from ctxsim_hf.origin.similarity import OriginSimilarity
-from ctxsim_hf.stage import Stage, read_stage
-from ctxsim_hf.train.training_stage import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.stage import Stage, read_stage
 
 COMMAND = "harvest"
 PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import SPLITS, Drawing, Group
+from ctxsim_hf.runtime.errors import UserError
 
 LEAST_PAIRS = 100  # one for each of the small splits
 

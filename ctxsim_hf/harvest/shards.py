@@ -10,10 +10,10 @@ from pathlib import Path
 
 import filelock
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.pair_files import describe_pairs
-from ctxsim_hf.stage import Stage, describe_file, read_stage
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage, describe_file, read_stage
 
 
 def missing_shards(arguments: HarvestArguments) -> list[int]:

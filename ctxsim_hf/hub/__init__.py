@@ -1,1 +1,1 @@
-"""Folders to repositories on the Hub, with cards that say what they are."""
+"""Publishing folders on the Hub."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx2
 from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 AGAIN = "what it holds is whole. Run the same command again, which sends only what has not arrived"
 

@@ -17,9 +17,9 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.hub.hub_errors import hub_errors
 from ctxsim_hf.hub.publication import CARD_FILE, METRIC, Publication, read_card
+from ctxsim_hf.runtime.errors import UserError
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Where a sentence may have come from: the chunks that share its words."""
+"""Similarity by contexts, with reasons."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 MODES = ("cosine", "centered", "zscore", "whitened")
 RIDGE = 0.03  # added to the background's correlation matrix: how far below its noise a direction is still believed

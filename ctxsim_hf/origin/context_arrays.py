@@ -13,13 +13,13 @@ import torch
 from tqdm import tqdm
 from transformers.utils.logging import disable_progress_bar
 
-from ctxsim_hf.corpus.parallel import ordered_map
-from ctxsim_hf.corpus.tokenized import TokenizedChunks, open_tokenized
 from ctxsim_hf.origin.context_index import NORMALISERS, PARTS, PARTS_REST, TOKENS
 from ctxsim_hf.origin.fit_score import ContextTokens
 from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, LightGeneratorScorer
-from ctxsim_hf.stage import Stage
+from ctxsim_hf.runtime.parallel import ordered_map
+from ctxsim_hf.runtime.stage import Stage
+from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
 
 BLOCKS = "blocks"
 CHUNKS_PER_BLOCK = 4000  # whose sentences are encoded together

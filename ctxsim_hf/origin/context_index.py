@@ -16,10 +16,10 @@ import pyarrow as pa
 import torch
 import xxhash
 
-from ctxsim_hf.corpus.chunks import Chunk
-from ctxsim_hf.corpus.tokenized import TokenizedChunks, open_tokenized
 from ctxsim_hf.origin.fit_score import ContextTokens
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
+from ctxsim_hf.text.chunks import Chunk
+from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
 
 TFIDF, TOKENS, CHUNKS = "tfidf", "tokens", "chunks.arrow"
 SENTENCE_KEYS, PARTS, PARTS_REST, NORMALISERS = (

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxsim_hf.corpus.chunks import Chunk, Context
 from ctxsim_hf.origin.comparison import comparable
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.similarity import PairScores
+from ctxsim_hf.text.chunks import Chunk, Context
 
 SHOWN = 3
 WIDTH = 110

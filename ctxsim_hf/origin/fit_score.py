@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from transformers import TokenizersBackend
 
-from ctxsim_hf.corpus.chunks import Context
-from ctxsim_hf.corpus.tokenized import TokenizedSentences, tokenize_sentences
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.chunks import Context
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,17 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.arguments import StageArguments
-from ctxsim_hf.corpus.chunks import SHARD_PATTERN, describe_chunks
-from ctxsim_hf.corpus.lexical import TfidfCosine
-from ctxsim_hf.corpus.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.context_arrays import num_contexts, write_context_arrays
 from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, sentence_key
 from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
-from ctxsim_hf.stage import Stage, describe_stage, read_stage, write_json
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, write_json
+from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
+from ctxsim_hf.text.lexical import TfidfCosine
+from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 
 BACKGROUND_FILE = "background.json"
 BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters

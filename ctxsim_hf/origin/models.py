@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer, TokenizersBackend
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.models.configuration_ctxsim import LightContextGeneratorConfig
-from ctxsim_hf.models.modeling_discriminator import ContextDiscriminatorModel
-from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
-from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel
-from ctxsim_hf.models.registration import register_auto_classes
+from ctxsim_hf.context_models.collators import SpecialIds
+from ctxsim_hf.context_models.configuration_ctxsim import LightContextGeneratorConfig
+from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
+from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
+from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.fit_score import TermScorer
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, TokenLimits, generator_scorer
-from ctxsim_hf.stage import digest_file, read_stage, write_json
-from ctxsim_hf.train.collators import SpecialIds
+from ctxsim_hf.registration import register_auto_classes
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import digest_file, read_stage, write_json
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 MODEL_FILES = ("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json")

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
 
 TERMS = ("discriminative", "sentence", "left", "right")
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import RIDGE, check_mode
 from ctxsim_hf.origin.score_weights import ScoreWeights
+from ctxsim_hf.runtime.errors import UserError
 
 Scores = TypeVar("Scores", float, np.ndarray)
 

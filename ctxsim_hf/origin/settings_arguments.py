@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
+from ctxsim_hf.runtime.errors import UserError
 
 if TYPE_CHECKING:
     from ctxsim_hf.origin.similarity import OriginSimilarity

@@ -16,10 +16,6 @@ from huggingface_hub import snapshot_download
 from tqdm import tqdm
 
 from ctxsim_hf import __version__
-from ctxsim_hf.corpus.letters import LetterCosine
-from ctxsim_hf.corpus.lexical import TfidfCosine
-from ctxsim_hf.corpus.sentence_checks import check_pairs
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import comparable, context_spread, cosine
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
@@ -29,7 +25,11 @@ from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
-from ctxsim_hf.stage import read_stage, verify_files_once
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import read_stage, verify_files_once
+from ctxsim_hf.text.letters import LetterCosine
+from ctxsim_hf.text.lexical import TfidfCosine
+from ctxsim_hf.text.sentence_checks import check_pairs
 
 if TYPE_CHECKING:
     import torch

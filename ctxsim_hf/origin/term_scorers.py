@@ -9,13 +9,13 @@ import torch
 from torch.nn.functional import logsigmoid
 from transformers.modeling_outputs import BaseModelOutput
 
-from ctxsim_hf.corpus.tokenized import TokenizedSentences
-from ctxsim_hf.models.configuration_ctxsim import DIRECTIONS
-from ctxsim_hf.models.modeling_discriminator import ContextDiscriminatorModel
-from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
-from ctxsim_hf.models.modeling_light_generator import LightContextGeneratorModel, SentenceFactors
+from ctxsim_hf.context_models.collators import SpecialIds, WindowTokens
+from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS
+from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
+from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
+from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.fit_score import ContextTokens
-from ctxsim_hf.train.collators import SpecialIds, WindowTokens
+from ctxsim_hf.text.tokenized import TokenizedSentences
 
 NUMBERS_PER_BLOCK = 1 << 22  # of (sentences, contexts, part) that the discriminator's head holds at a time
 TOKENS_PER_BATCH = 4096  # of padded sources or targets that go through a seq2seq model together

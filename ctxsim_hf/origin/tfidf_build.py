@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.origin.word_ngrams import NgramKeys
-from ctxsim_hf.stage import write_json
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.text.word_ngrams import NgramKeys
 
 FORMAT = 2  # a change of what the arrays mean must not meet old ones
 ABOUT_FILE = "index.json"  # written last: where it is, the index is whole

@@ -17,9 +17,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.tfidf_build import ABOUT_FILE, ARRAYS, FORMAT, build_index, run_lengths
-from ctxsim_hf.origin.word_ngrams import NgramKeys
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.word_ngrams import NgramKeys
 
 SENTENCES_PER_SHARE = 32
 SAMPLED_EVERY = 64

@@ -1,1 +1,1 @@
-"""Sentences to vectors with a trained surrogate, and what vectors are for."""
+"""Training, export and search of surrogates."""

@@ -13,14 +13,14 @@ import numpy as np
 from tokenizers import Tokenizer
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.arguments import StageArguments
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import Stage, read_stage, write_json
-from ctxsim_hf.surrogate.find_surrogate import ONNX_SETTINGS, find_surrogate, fingerprint
+from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, find_surrogate, fingerprint
+from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+from ctxsim_hf.encoder.surrogate_folder import SurrogateFolder
+from ctxsim_hf.encoder.torch_surrogate import TorchSurrogate
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage, read_stage, write_json
 from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
-from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
-from ctxsim_hf.surrogate.surrogate_folder import SurrogateFolder
-from ctxsim_hf.surrogate.torch_surrogate import TorchSurrogate
 
 COMMAND = "export"
 FORMATS = ("onnx",)

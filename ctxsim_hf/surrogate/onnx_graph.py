@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from ctxsim_hf.models.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 
 OPSET = 17
 INPUTS = ("input_ids", "attention_mask")

@@ -8,11 +8,11 @@ from typing import ClassVar
 import xxhash
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.corpus.chunks import read_chunks
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.surrogate.encode_command import Lines
+from ctxsim_hf.encoder.encode_command import Lines
+from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.search_index import SearchIndex, import_faiss
-from ctxsim_hf.surrogate.sentence_encoder import SentenceEncoder
+from ctxsim_hf.text.chunks import read_chunks
 
 
 @dataclass(kw_only=True)

@@ -1,1 +1,1 @@
-"""Training through accelerate: one loop, one module per model."""
+"""The training loop over accelerate; no model of ours is named here."""

@@ -7,8 +7,8 @@ padding (seq2seq generator).
 
 import numpy as np
 
-from ctxsim_hf.corpus.tokenized import TokenizedChunks
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.tokenized import TokenizedChunks
 
 CONTEXTS_PER_WINDOW = 50_000  # sorted by length together: enough to find like ones, few enough to stay random
 

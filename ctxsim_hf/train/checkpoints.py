@@ -12,8 +12,8 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import write_json
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import write_json
 
 
 @dataclass

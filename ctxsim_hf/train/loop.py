@@ -18,8 +18,8 @@ from accelerate import Accelerator
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import write_json
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import write_json
 from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
 from ctxsim_hf.train.loop_arguments import LoopArguments

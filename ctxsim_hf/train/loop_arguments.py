@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.arguments import StageArguments
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
 
 SCHEDULES = ("linear", "cosine", "constant")
 

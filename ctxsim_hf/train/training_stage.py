@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list
 from transformers import TokenizersBackend
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import Stage, read_stage, write_json
+from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.stage import Stage, read_stage, write_json
 from ctxsim_hf.train.loop import Task, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
@@ -72,25 +71,3 @@ def finish_with_metrics(stage: Stage, scaffold: str) -> None:
     where they are, a run that was killed in here need not train again."""
     shutil.rmtree(stage.folder / scaffold, ignore_errors=True)
     stage.finish(json.loads((stage.folder / METRICS_FILE).read_text("utf-8")))
-
-
-def seen_by_all(found: Any) -> Any:
-    """What the main process found, on every process: a folder may change between two looks."""
-    values = [found]
-    broadcast_object_list(values)
-    return values[0]
-
-
-def enter_on_main_process(stage: Stage, stack: ExitStack, accelerator: Accelerator) -> None:
-    """What the main process finds in the folder, an error too, all processes learn."""
-    found: list[Any] = [None, False]  # an error's text; whether the folder is finished
-    if accelerator.is_main_process:
-        try:
-            stack.enter_context(stage)
-            found[1] = stage.finished
-        except UserError as error:
-            found[0] = str(error)
-    broadcast_object_list(found)
-    if found[0]:
-        raise UserError(found[0])
-    stage.finished = found[1]

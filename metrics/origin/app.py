@@ -5,8 +5,8 @@ import os
 import gradio as gr
 
 from ctxsim_hf import OriginSimilarity
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN
+from ctxsim_hf.runtime.errors import UserError
 
 COLUMNS = ["who fits", "context", "fit of the first", "fit of the second", "document"]
 WIDTHS = ["10%", "50%", "12%", "12%", "16%"]

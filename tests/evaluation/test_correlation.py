@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.correlation import Measure, correlate, pearson, spearman
 from ctxsim_hf.evaluation.estimates import LEVEL, NUM_RESAMPLES
+from ctxsim_hf.runtime.errors import UserError
 
 SCIPY = {spearman: scipy.stats.spearmanr, pearson: scipy.stats.pearsonr}
 both_measures = pytest.mark.parametrize("measure", SCIPY, ids=["spearman", "pearson"])

@@ -10,11 +10,11 @@ import scipy.stats
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf import __version__, evaluate_similarity
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.examples import GradedPairs
 from ctxsim_hf.evaluation.paper_figures import ALL_ROWS, paper_figure
 from ctxsim_hf.evaluation.tasks import STS, load_task
 from ctxsim_hf.evaluation.word_counts import Columns, Corpus, _count_documents
+from ctxsim_hf.runtime.errors import UserError
 
 Run = Callable[..., tuple[int, str, str]]
 

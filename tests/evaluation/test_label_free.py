@@ -9,11 +9,11 @@ import pytest
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf import SentenceEncoder, read_chunks
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.evaluation.label_free import label_free_tasks
 from ctxsim_hf.evaluation.results import judge
 from ctxsim_hf.evaluation.systems import PairScorer
-from ctxsim_hf.surrogate.thresholds import Thresholds
+from ctxsim_hf.runtime.errors import UserError
 
 Run = Callable[..., tuple[int, str, str]]
 

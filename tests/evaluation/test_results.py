@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.cases import find_cases
 from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.examples import Examples, GradedPairs, Triplets
 from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare, judge
 from ctxsim_hf.evaluation.systems import PairScorer
 from ctxsim_hf.evaluation.tasks import STS
+from ctxsim_hf.runtime.errors import UserError
 
 PAIRS = 400
 

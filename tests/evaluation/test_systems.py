@@ -8,9 +8,9 @@ import pytest
 from tiny_surrogate import mixed_sentences, save_tiny
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.systems import KINDS, Surroundings, System, describe_kinds
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
+from ctxsim_hf.runtime.errors import UserError
 
 SENTENCES = [sentence for sentence in mixed_sentences(60) if 3 <= len(sentence.split()) <= 5]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.examples import GradedPairs, Triplets
 from ctxsim_hf.evaluation.tasks import STS, TASKS, expand_tasks, load_task
+from ctxsim_hf.runtime.errors import UserError
 
 
 def test_pairs_as_they_stand(data_root: Path) -> None:

@@ -8,8 +8,8 @@ import torch
 from tiny_surrogate import mixed_sentences, save_tiny
 from transformers import AutoModel, AutoTokenizer, BertConfig, DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.transformer_states import TransformerStates
+from ctxsim_hf.runtime.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from ctxsim_hf.corpus.lexical import TfidfCosine
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation.bm25 import Bm25
 from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.word_vectors import SIF_A, WordVectors, read_vectors
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.lexical import TfidfCosine
 
 CORPUS = ["the cat", "the dog", "the bird sings", "a cat sat down"]
 VECTORS = {"the": [1.0, 0.0], "cat": [0.0, 2.0], "Cat": [3.0, 0.0], ".": [-1.0, -1.0]}

@@ -7,10 +7,10 @@ import pytest
 from made_up import make_text
 
 from ctxsim_hf import read_chunks
-from ctxsim_hf.corpus.lexical import TfidfCosine
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.evaluation import word_counts
 from ctxsim_hf.evaluation.word_counts import count_corpus
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.lexical import TfidfCosine
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.drawing import NEAR_CHUNKS, SPLITS, Drawing, Group, Mix, split_of, spread_ranks
 from ctxsim_hf.harvest.plan import make_plan, pairs_by_split
 from ctxsim_hf.origin.context_index import ContextIndex, sentence_key
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.errors import UserError
 
 MIX = Mix(near=6, document=4, strangers=2, farthest=64, random_share=0.25)
 

@@ -15,8 +15,8 @@ from huggingface_hub import DatasetCard
 from transformers import AutoTokenizer, RobertaConfig, RobertaModel
 
 from ctxsim_hf import HarvestedPairs
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest import harvested_pairs
+from ctxsim_hf.runtime.errors import UserError
 
 SCRIPTS = Path(__file__).parents[2] / "dataset_scripts"
 FULL = ["sentence1", "sentence2", "score", "spread", "drawn", "chunk_id1", "chunk_id2"]

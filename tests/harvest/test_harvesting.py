@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from small_harvest import contents, harvest_words
 
-from ctxsim_hf.corpus.chunks import read_chunks
 from ctxsim_hf.origin.context_index import sentence_key
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.text.chunks import read_chunks
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.harvest.context_pool import choose_pool
 from ctxsim_hf.harvest.scoring import score_group, score_pairs
 from ctxsim_hf.origin.comparison import MODES, comparable, context_spread, cosine
 from ctxsim_hf.origin.context_set import jaccard
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.errors import UserError
 
 PAIRS = np.array([[0, 1], [2, 0], [1, 2], [3, 7]])
 

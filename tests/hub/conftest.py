@@ -19,11 +19,11 @@ from loopback_hub import WRITER, LoopbackHub
 from small_harvest import harvest_words
 from tiny_surrogate import save_tiny
 
-from ctxsim_hf.arguments import StageArguments
 from ctxsim_hf.cli import main
-from ctxsim_hf.models.modeling_surrogate import CrossSurrogateModel, SurrogateModel
-from ctxsim_hf.stage import Stage, describe_stage, digest_file
-from ctxsim_hf.surrogate.thresholds import Thresholds
+from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
+from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.stage import Stage, describe_stage, digest_file
 
 ROOT = Path(__file__).parents[2]
 ESTIMATE = {"value": 0.7312, "low": 0.70, "high": 0.76}

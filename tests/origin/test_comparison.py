@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import (
     MODES,
     RESAMPLES,
@@ -15,6 +14,7 @@ from ctxsim_hf.origin.comparison import (
     cosines_and_spreads,
     whiten,
 )
+from ctxsim_hf.runtime.errors import UserError
 
 SCORES = np.array([[-1.0, -3.0], [-2.0, -2.0]])
 BACKGROUND = np.array([[-1.0, -6.0], [-3.0, -2.0]])  # means -2 and -4, deviations 1 and 2

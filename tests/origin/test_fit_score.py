@@ -9,16 +9,16 @@ import pytest
 import torch
 from planted import PlantedCorpus
 
-from ctxsim_hf.corpus.chunks import Context
-from ctxsim_hf.corpus.tokenized import TokenizedSentences, tokenize_sentences
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.models.modeling_generator import ContextGeneratorModel
+from ctxsim_hf.context_models.collators import GeneratorCollator
+from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.fit_score import ContextScorer, ContextTokens
 from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.origin.term_scorers import Seq2SeqScorer
-from ctxsim_hf.train.collators import GeneratorCollator
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.chunks import Context
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 CONTEXTS = np.array([1, 2, 11, 20, 33, 46])
 

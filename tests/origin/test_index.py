@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxsim_hf.corpus.chunks import Chunk, read_chunks
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.similarity import OriginSimilarity
-from ctxsim_hf.stage import Stage
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage
+from ctxsim_hf.text.chunks import Chunk, read_chunks
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from planted import PlantedCorpus, Probe
 
-from ctxsim_hf.corpus.letters import LetterCosine
-from ctxsim_hf.corpus.lexical import TfidfCosine
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.comparison import MODES
 from ctxsim_hf.origin.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.letters import LetterCosine
+from ctxsim_hf.text.lexical import TfidfCosine
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from made_up import make_text
 
-from ctxsim_hf.errors import UserError
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
-from ctxsim_hf.origin.word_ngrams import NgramKeys, mix
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.word_ngrams import NgramKeys, mix
 
 Chunks = list[list[str]]
 ODD = ["", "   ", "...", "😀😀", "❤\ufe0f", "\0", "\ud800", "\n\t"]  # no words in them

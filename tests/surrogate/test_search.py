@@ -11,8 +11,8 @@ import pytest
 from tiny_surrogate import mixed_sentences
 
 from ctxsim_hf import SentenceEncoder
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.surrogate import sentence_encoder
+from ctxsim_hf.encoder import sentence_encoder
+from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.search_index import SearchIndex
 
 Run = Callable[..., tuple[int, str, str]]

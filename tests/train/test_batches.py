@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxsim_hf.corpus.tokenized import TokenizedChunks
-from ctxsim_hf.errors import UserError
+from ctxsim_hf.context_models.context_data import ContextData
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import chunk_batches, length_batches
-from ctxsim_hf.train.context_data import ContextData
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -18,8 +18,8 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from ctxsim_hf.errors import UserError
-from ctxsim_hf.stage import Stage
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.train import loop
 from ctxsim_hf.train.checkpoints import Progress, load_checkpoint
 from ctxsim_hf.train.loop import _memory_errors_named, learning_rate_factor

@@ -1,0 +1,85 @@
+"""Do generators use their context? Held-out targets scored given their own source and given another document's.
+
+The gain is the mean log-probability given the own source minus that given the other, per target token; its interval
+comes from a bootstrap over documents, since the contexts of one document are not independent. The perplexity stands
+beside that of a model that knows only how frequent each token is.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ctxsim_hf.context_models.context_data import ContextData
+from ctxsim_hf.text.tokenized import TokenizedChunks
+
+RESAMPLES = 1000
+# (targets, sources, direction) -> log p(target | source), where both are contexts and row i goes with row i
+Score = Callable[[np.ndarray, np.ndarray, str], np.ndarray]
+
+
+def evaluate_context_use(
+    score: Score, directions: Sequence[str], data: ContextData, width: int, max_sentence_tokens: int, limit: int
+) -> dict[str, float]:
+    """Gain, its interval, perplexity and unigram perplexity in each direction, on at most `limit` contexts."""
+    contexts = data.evaluation_contexts()[:limit]
+    documents = data.held_out.documents_of(contexts)
+    others = contexts[partners(documents)]
+    log_frequencies = unigram_log_frequencies(data)
+    figures: dict[str, float] = {}
+    for direction in directions:
+        targets = target_sentences(data.held_out, contexts, direction, width)
+        tokens, unigram = _sum_tokens(data, targets, log_frequencies, max_sentence_tokens)
+        own, other = score(contexts, contexts, direction), score(contexts, others, direction)
+        use = gain_with_interval(own - other, tokens, documents)
+        use["perplexity"] = float(np.exp(-own.sum() / tokens.sum()))
+        use["unigram_perplexity"] = float(np.exp(-unigram.sum() / tokens.sum()))
+        figures |= {f"{direction}_{name}": value for name, value in use.items()}
+    return figures
+
+
+def partners(documents: np.ndarray) -> np.ndarray:
+    """For each context the place of one from another document: half the list further on, or the next that differs."""
+    places = (np.arange(len(documents)) + len(documents) // 2) % len(documents)
+    for _ in range(len(documents)):
+        same = documents[places] == documents
+        if not same.any():
+            break
+        places[same] = (places[same] + 1) % len(documents)
+    return places
+
+
+def gain_with_interval(gains: np.ndarray, tokens: np.ndarray, documents: np.ndarray) -> dict[str, float]:
+    """Sum of the gains per token, with its 95 % interval over documents."""
+    _, document = np.unique(documents, return_inverse=True)
+    gains, tokens = (np.bincount(document, weights=values) for values in (gains, tokens))
+    drawn = np.random.default_rng(0).integers(0, len(gains), size=(RESAMPLES, len(gains)))
+    low, high = np.quantile(gains[drawn].sum(1) / tokens[drawn].sum(1), [0.025, 0.975])
+    return {"gain": float(gains.sum() / tokens.sum()), "gain_low": float(low), "gain_high": float(high)}
+
+
+def target_sentences(chunks: TokenizedChunks, contexts: np.ndarray, direction: str, width: int) -> np.ndarray:
+    """The sentences each context's target is made of, (contexts, 1 or width), -1 for none."""
+    left, right = chunks.neighbours(contexts, width)
+    return {"left": left, "sentence": contexts[:, None], "right": right}[direction]
+
+
+def unigram_counts(data: ContextData) -> np.ndarray:
+    """How often each id occurs in the training sentences, the end mark of every sentence included."""
+    counts = np.bincount(data.train.tokens, minlength=len(data.tokenizer))
+    counts[data.special.eos] += len(data.train.lengths)
+    return counts
+
+
+def unigram_log_frequencies(data: ContextData) -> np.ndarray:
+    smoothed = unigram_counts(data).astype(np.float64) + 1  # unseen tokens stay possible
+    return np.log(smoothed / smoothed.sum())
+
+
+def _sum_tokens(
+    data: ContextData, sentences: np.ndarray, values: np.ndarray, max_sentence_tokens: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each row of sentences its number of tokens, end marks included, and the sum of the tokens' values."""
+    ids = data.held_out.padded(sentences.ravel(), data.special.pad, max_sentence_tokens, data.special.eos)
+    real = (ids != data.special.pad) & (sentences.ravel() >= 0)[:, None]
+    tokens, sums = real.sum(1), (values[ids] * real).sum(1)
+    return tokens.reshape(sentences.shape).sum(1), sums.reshape(sentences.shape).sum(1)

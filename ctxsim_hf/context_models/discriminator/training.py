@@ -1,0 +1,101 @@
+"""Chunks -> a discriminator that tells the true sentence of a context from replacements (Eq. 1).
+
+accelerate launch -m ctxsim_hf.train.discriminator --chunks chunks --tokenizer tokenizer --output discriminator
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.context_models.collators import SentenceCollator, Tensors, draw_negatives
+from ctxsim_hf.context_models.configuration_ctxsim import HEADS, ContextDiscriminatorConfig
+from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
+from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.presets import fill_from_preset
+from ctxsim_hf.train.batches import chunk_batches
+from ctxsim_hf.train.training_stage import run_training
+
+COMMAND = "train discriminator"
+CONTEXTS_PER_EVALUATION_BATCH = 500
+
+
+@dataclass(kw_only=True)
+class DiscriminatorArguments(ContextTrainingArguments):
+    head: str = HfArg(default="mlp", help="mlp, or linear: Eq. 1 to the letter, which orders all contexts alike.")
+    embedding_size: int | None = HfArg(default=None, help="Width of a token's vector; by default the preset's.")
+    hidden_size: int | None = HfArg(default=None, help="Width of one LSTM direction; by default the preset's.")
+    head_size: int | None = HfArg(default=None, help="Hidden layer of the mlp head; by default the preset's.")
+    dropout: float = HfArg(default=0.1, help="On token vectors and the head's hidden layer.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.head not in HEADS:
+            raise UserError(f"unknown head {self.head!r}; expected one of {', '.join(HEADS)}")
+        fill_from_preset(self, "discriminator")
+
+
+def run(arguments: DiscriminatorArguments) -> dict[str, Any]:
+    """Run the stage; returns the counts that stage.json records."""
+    inputs = arguments.inputs()
+    data = ContextData.open(arguments)
+    return run_training(COMMAND, arguments, inputs, data.tokenizer, lambda: DiscriminatorTask(arguments, data))
+
+
+class DiscriminatorTask:
+    def __init__(self, arguments: DiscriminatorArguments, data: ContextData) -> None:
+        self.arguments, self.data = arguments, data
+        assert arguments.width is not None  # the preset filled it
+        self.train, self.held_out = (
+            SentenceCollator(chunks, arguments.width, arguments.max_sentence_tokens, data.special)
+            for chunks in (data.train, data.held_out)
+        )
+        self.model = ContextDiscriminatorModel(
+            ContextDiscriminatorConfig(
+                vocab_size=len(data.tokenizer),
+                embedding_size=arguments.embedding_size,
+                hidden_size=arguments.hidden_size,
+                head=arguments.head,
+                head_size=arguments.head_size,
+                dropout=arguments.dropout,
+                pad_token_id=data.special.pad,
+            )
+        )
+
+    def batches(self, epoch: int) -> list[np.ndarray]:
+        rng = np.random.default_rng((self.arguments.seed, epoch))
+        return chunk_batches(self.data.train, self.arguments.tokens_per_batch, self.arguments.max_sentence_tokens, rng)
+
+    def collate(self, batch: np.ndarray, step: int) -> Tensors:
+        contexts = self.data.train.contexts_of(batch)
+        negatives = draw_negatives(self.data.train, contexts, np.random.default_rng((self.arguments.seed, 1, step)))
+        candidates = np.concatenate([contexts[:, None], negatives], axis=1)
+        labels = torch.zeros(candidates.shape)
+        labels[:, 0] = 1
+        return self.train(contexts, candidates) | {"labels": labels}
+
+    @torch.no_grad()
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
+        """How often the true sentence scores above its replacement (a tie counts half), by where that came from."""
+        contexts = self.data.evaluation_contexts()
+        negatives = draw_negatives(self.data.held_out, contexts, np.random.default_rng(0))
+        candidates = np.concatenate([contexts[:, None], negatives], axis=1)
+        model.eval()
+        logits = []
+        for start in range(0, len(contexts), CONTEXTS_PER_EVALUATION_BATCH):
+            rows = slice(start, start + CONTEXTS_PER_EVALUATION_BATCH)
+            tensors = self.held_out(contexts[rows], candidates[rows])
+            logits.append(model(**{name: tensor.to(model.device) for name, tensor in tensors.items()}).logits.cpu())
+        true, same_document, corpus = torch.cat(logits).double().T
+        return {
+            "accuracy_corpus": float(_pairwise_accuracy(true, corpus)),
+            "accuracy_same_document": float(_pairwise_accuracy(true, same_document)),
+        }
+
+
+def _pairwise_accuracy(true: torch.Tensor, replacement: torch.Tensor) -> torch.Tensor:
+    return ((true > replacement).double() + 0.5 * (true == replacement).double()).mean()

@@ -1,0 +1,1 @@
+"""A bag-of-words generator, for one machine."""

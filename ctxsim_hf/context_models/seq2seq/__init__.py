@@ -1,0 +1,1 @@
+"""The paper's seq2seq generator (Eq. 2)."""

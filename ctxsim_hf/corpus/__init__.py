@@ -1,1 +1,0 @@
-"""From any pile of documents to chunks, contexts and a tokenizer."""

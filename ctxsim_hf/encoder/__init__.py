@@ -1,0 +1,1 @@
+"""Sentences to vectors: the surrogate's model and whatever runs it."""

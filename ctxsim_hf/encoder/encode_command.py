@@ -1,0 +1,57 @@
+"""`ctxsim encode`: a text file, one sentence a line -> a `.npy` file, one vector a line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+from ctxsim_hf.runtime.errors import UserError
+
+
+@dataclass(kw_only=True)
+class EncodeArguments:
+    surrogate: str = HfArg(help="Folder of a surrogate, or its id on the Hub.")
+    input: str = HfArg(help="Text file, one sentence a line; an empty line is an empty sentence.")
+    output: str = HfArg(help="The .npy file to write: row i is the vector of line i, counted from 0.")
+    normalize: bool = HfArg(default=False, help="Vectors of length 1.")
+    tokens_per_batch: int | None = HfArg(default=None, help="Tokens of one batch, padding included.")
+    num_processes: int = HfArg(default=1, help="Encode on so many processes.")
+
+
+def run(arguments: EncodeArguments) -> str:
+    lines = Lines(Path(arguments.input))
+    encoder = SentenceEncoder.from_pretrained(arguments.surrogate)
+    vectors = encoder.encode(
+        lines,
+        normalize_embeddings=arguments.normalize,
+        output=arguments.output,
+        tokens_per_batch=arguments.tokens_per_batch,
+        num_processes=arguments.num_processes,
+    )
+    return f"{len(vectors)} vectors of {vectors.shape[1]} numbers in {arguments.output}"
+
+
+class Lines:
+    """The lines of a text file, counted now and read when asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self.number = sum(1 for _ in file)
+        except OSError as error:
+            raise UserError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+    def __len__(self) -> int:
+        return self.number
+
+    def __iter__(self) -> Iterator[str]:
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise UserError(f"{str(self.path)!r}, line {number}: expected UTF-8, {error.reason}") from error
+                yield text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,76 @@
+"""A surrogate in ONNX, made by `ctxsim export`: runs with onnxruntime and tokenizers alone, without torch."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, read_json
+from ctxsim_hf.runtime.errors import UserError
+
+TOKENS_PER_BATCH = 1024  # as for torch on a CPU: small batches stay in its caches and hold little padding
+
+
+class PlainTokenizer:
+    """A tokenizer.json, called as transformers' tokenizers are."""
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        from tokenizers import Tokenizer
+
+        self.tokenizer = Tokenizer.from_file(str(path))
+        self.tokenizer.no_padding()  # the encoder does both, and counts what it cuts
+        self.tokenizer.no_truncation()
+        self.tokenizer.encode_special_tokens = settings["split_special_tokens"]
+        self.bos_token_id: int = settings["start_id"]
+        self.eos_token_id: int = settings["end_id"]
+        self.pad_token_id: int = settings["pad_id"]
+
+    def __call__(self, sentences: list[str], **options: Any) -> dict[str, list[list[int]]]:
+        rows = self.tokenizer.encode_batch_fast(sentences, add_special_tokens=options["add_special_tokens"])
+        return {"input_ids": [row.ids for row in rows]}
+
+
+class OnnxSurrogate:
+    """A model.onnx as a `VectorModel`. Its vectors have length 1: that is part of the graph."""
+
+    def __init__(self, path: Path, num_threads: int | None = None) -> None:
+        onnxruntime = import_onnxruntime()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = num_threads or default_threads()
+        # Beside int8 products, the kernel that adds and normalises at once takes four times as long as doing one
+        # after the other.
+        self.session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+        )
+        self.vector_size: int = self.session.get_outputs()[0].shape[1]
+        self.tokens_per_batch = TOKENS_PER_BATCH
+
+    def __call__(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        vectors: np.ndarray
+        (vectors,) = self.session.run(None, {"input_ids": input_ids, "attention_mask": attention_mask})
+        return vectors
+
+
+def open_onnx(folder: Path, num_threads: int | None = None) -> tuple[OnnxSurrogate, PlainTokenizer, int]:
+    """The model, its tokenizer, and how many tokens a sentence may have. None takes as many threads as suit."""
+    for name in ("model.onnx", "tokenizer.json"):
+        if not (folder / name).exists():
+            raise UserError(f"expected a surrogate in ONNX and its tokenizer in {str(folder)!r}, but it has no {name}")
+    settings = read_json(folder / ONNX_SETTINGS)
+    tokenizer = PlainTokenizer(folder / "tokenizer.json", settings)
+    return OnnxSurrogate(folder / "model.onnx", num_threads), tokenizer, settings["max_tokens"]
+
+
+def import_onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise UserError("surrogates in ONNX need onnxruntime: pip install 'ctxsim-hf[onnx]'") from error
+    return onnxruntime
+
+
+def default_threads() -> int:
+    """What OMP_NUM_THREADS says, as for torch; onnxruntime does not look at it. 0 leaves the choice to onnxruntime."""
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    return int(number) if number.isdecimal() else 0

@@ -1,1 +1,0 @@
-"""The contextual models. Nothing is imported here, so that their configurations can be had without torch."""

@@ -1,0 +1,114 @@
+"""`ctxsim similarity`: how alike two sentences are, or many pairs from a file, by an origin or a surrogate."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.encoder.find_surrogate import find_surrogate
+from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.origin.settings_arguments import SettingsArguments
+from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity, origin_folder
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import writing
+
+if TYPE_CHECKING:
+    from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+
+
+@dataclass(kw_only=True)
+class SimilarityArguments(SettingsArguments):
+    origin: str | None = HfArg(
+        default=None, help=f"Folder made by ctxsim index, or its id on the Hub; {DEFAULT_ORIGIN} if left out."
+    )
+    surrogate: str | None = HfArg(default=None, help="Compare by this surrogate instead: its folder or id.")
+    pairs: str | None = HfArg(default=None, help="File of pairs, sentence TAB sentence, instead of two sentences.")
+    output: str | None = HfArg(default=None, help="File to write the pairs with their scores to; else the screen.")
+    explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")
+    sentences: list[str] = field(init=False, default_factory=list)
+
+    positional: ClassVar[tuple[str, str]] = ("sentences", "The two sentences.")
+
+    def check(self) -> None:
+        if self.pairs is None and len(self.sentences) != 2:
+            raise UserError(f"expected two sentences, or --pairs FILE; got {len(self.sentences)} sentences")
+        if self.pairs is not None and (self.sentences or self.explain):
+            raise UserError("--pairs takes no sentences beside it and no --explain")
+        if self.surrogate is not None:
+            of_origin = ["origin", "explain", *(flag.name for flag in fields(SettingsArguments))]
+            if given := [name for name in of_origin if getattr(self, name)]:
+                flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+                raise UserError(f"a surrogate has no contexts: leave out {flags}, or --surrogate")
+
+
+def run(arguments: SimilarityArguments) -> str:
+    arguments.check()
+    if arguments.pairs is None:
+        return _compare_two(arguments, *arguments.sentences)
+    pairs = list(_read_pairs(Path(arguments.pairs)))
+    scores = _score_pairs(arguments, [first for first, _ in pairs], [second for _, second in pairs])
+    rows = [[*pair, *(f"{number:.6f}" for number in numbers)] for pair, numbers in zip(pairs, scores, strict=True)]
+    if arguments.output is None:
+        _write_rows(rows, sys.stdout)
+        return f"{len(rows)} pairs"
+    with writing(Path(arguments.output)) as path, path.open("w", encoding="utf-8", newline="") as file:
+        _write_rows(rows, file)
+    what = "score" if arguments.surrogate else "score and spread"
+    return f"{len(rows)} pairs with {what} in {arguments.output}"
+
+
+def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:
+    if arguments.surrogate:
+        score = float(_open_surrogate(arguments.surrogate).similarity([first], [second])[0])
+        return f"{score:.4f}{_what_it_means(score, find_surrogate(arguments.surrogate))}"
+    origin = _open_origin(arguments)
+    explanation = origin.explain(first, second)
+    folder = origin_folder(arguments.origin or DEFAULT_ORIGIN)
+    meaning = _what_it_means(explanation.similarity, folder, origin.settings.to_json())
+    return f"{explanation if arguments.explain else f'{explanation.similarity:.4f}'}{meaning}"
+
+
+def _what_it_means(score: float, folder: Path, settings: dict[str, Any] | None = None) -> str:
+    """How it compares with the scores of random and of adjacent sentences, if those were saved with the model, and
+    for an origin with these settings."""
+    thresholds = Thresholds.load(folder)
+    return f"\n{thresholds.describe(score)}" if thresholds and thresholds.settings == settings else ""
+
+
+def _score_pairs(arguments: SimilarityArguments, first: list[str], second: list[str]) -> Iterator[tuple[float, ...]]:
+    """The score of each pair, and Origin's spread."""
+    if arguments.surrogate:
+        return ((score,) for score in _open_surrogate(arguments.surrogate).similarity(first, second).tolist())
+    return ((pair.similarity, pair.spread) for pair in _open_origin(arguments).compare(first, second))
+
+
+def _open_surrogate(surrogate: str) -> "SentenceEncoder":
+    from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+
+    return SentenceEncoder.from_pretrained(surrogate)
+
+
+def _open_origin(arguments: SimilarityArguments) -> OriginSimilarity:
+    return arguments.open_origin(arguments.origin or DEFAULT_ORIGIN)
+
+
+def _read_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        lines = path.read_text("utf-8").removesuffix("\n").split("\n")
+    except OSError as error:
+        raise UserError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{str(path)!r} is not UTF-8: {error}") from error
+    for number, line in enumerate(lines, 1):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise UserError(f"{str(path)!r}, line {number}: expected sentence TAB sentence, got {len(cells)} columns")
+        yield cells[0], cells[1]
+
+
+def _write_rows(rows: list[list[str]], file: TextIO) -> None:
+    for row in rows:
+        file.write("\t".join(row) + "\n")

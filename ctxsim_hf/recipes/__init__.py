@@ -1,0 +1,1 @@
+"""Stages in a row: adapting to documents, and ablations of what came out."""

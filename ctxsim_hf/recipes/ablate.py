@@ -1,0 +1,127 @@
+"""The folder of `ctxsim adapt` -> what a part of the method is worth, beside the paper's figures: `ctxsim ablate`.
+
+    contexts  strategy  terms       the origin of the folder, asked with other settings
+    corpus-size                     origins of fewer documents
+    pairs  structure                surrogates of fewer pairs, or of another structure
+
+A stage whose arms are commands that could be typed as well, and are shown as such; one folder an arm. An arm is done
+once its evaluation is there, and is not done again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.evaluation import paper_figures
+from ctxsim_hf.evaluation.ablation_report import AblationReport
+from ctxsim_hf.evaluation.evaluate import EvaluateArguments
+from ctxsim_hf.evaluation.examples import Examples
+from ctxsim_hf.evaluation.report import SCORES_FILE
+from ctxsim_hf.evaluation.results import judge
+from ctxsim_hf.evaluation.systems import PairScorer
+from ctxsim_hf.origin.settings_arguments import SettingsArguments
+from ctxsim_hf.recipes.ablations import ABLATIONS, Ablation, Arm, Place, folder_name, title
+from ctxsim_hf.recipes.adapt import AdaptedFolder
+from ctxsim_hf.recipes.steps import Step, run_steps
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.parallel import available_cores
+from ctxsim_hf.runtime.stage import Stage
+
+
+@dataclass(kw_only=True)
+class AblateArguments(StageArguments, SettingsArguments):
+    adapted: str = HfArg(help="Folder made by ctxsim adapt.")
+    tasks: list[str] = HfArg(default_factory=lambda: ["stsb"], help="Tasks of ctxsim evaluate.")
+    split: str = HfArg(default="validation", help="Split of the tasks.")
+    data_root: str | None = HfArg(default=None, help="Folder of data sets named by their ids; else the Hub.")
+    limit: int | None = HfArg(
+        default=None,
+        help="Pairs of each task, spread evenly, or all if it has no more; 500 by default where origins are asked.",
+    )
+    minutes: float = HfArg(default=20, help="About how long all may take, where arms are trained.")
+    workers: int | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
+    ablation: list[str] = field(init=False, default_factory=list)
+
+    positional: ClassVar[tuple[str, str]] = ("ablation", f"One of {', '.join(ABLATIONS)}.")
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "adapted", "data_root", "workers", "cache")
+
+    def __post_init__(self) -> None:
+        if self.minutes <= 0:
+            raise UserError(f"--minutes must be above 0, got {self.minutes}")
+        self.workers = self.workers or available_cores()
+
+    def check(self) -> Ablation:
+        """What to vary, once everything that can be known at once is right."""
+        if len(self.ablation) != 1 or self.ablation[0] not in ABLATIONS:
+            raise UserError(f"expected one of {', '.join(ABLATIONS)}, got {' '.join(self.ablation) or 'none'}")
+        ablation = ABLATIONS[self.ablation[0]]
+        names = [f.name for f in fields(SettingsArguments) if not ablation.asks_origin or f.name in ablation.varies]
+        if given := [name for name in names if getattr(self, name) is not None]:
+            why = (
+                "is what the arms differ by" if ablation.asks_origin else "is for origins, and the arms are surrogates"
+            )
+            raise UserError(f"--{given[0].replace('_', '-')} {why}; leave it out")
+        if self.limit is None:
+            self.limit = ablation.limit
+        return ablation
+
+    def evaluation_flags(self) -> list[str]:
+        """What all arms have in common; what an arm says itself comes after it."""
+        flags = ["--tasks", *self.tasks, "--split", self.split]
+        for name in ("data_root", "limit", *(f.name for f in fields(SettingsArguments))):
+            given = getattr(self, name)
+            if given is not None:
+                flags += [f"--{name.replace('_', '-')}", *map(str, given if isinstance(given, list) else [given])]
+        return flags
+
+    def load_tasks(self, arms: Sequence[Arm]) -> list[Examples]:
+        """What the arms will be asked."""
+        evaluation = EvaluateArguments(tasks=self.tasks, split=self.split, data_root=self.data_root, limit=self.limit)
+        evaluation.systems = [arm.system for arm in arms]
+        evaluation.check()
+        return evaluation.load_tasks()
+
+
+def run(arguments: AblateArguments) -> str:
+    """Do what is not done yet; returns the tables."""
+    ablation = arguments.check()
+    adapted = AdaptedFolder.find(arguments.adapted)
+    with Stage("ablate", arguments, adapted.describe(), packages=("numpy", "scipy", "torch", "transformers")) as stage:
+        if not stage.finished:
+            arms = ablation.arms(Place(adapted, stage.folder, arguments.minutes, arguments.workers or 1))
+            tasks = arguments.load_tasks(arms)  # before anything is trained
+            run_steps(plan(arguments, arms, stage.folder), arguments.minutes)
+            report = AblationReport(
+                tasks,
+                [judge(title(arm, adapted), [_scores(arm, stage.folder)], tasks) for arm in arms],
+                about=ablation.about,
+                paper=paper_figures.ABLATIONS[arguments.ablation[0]],
+            )
+            report.write(stage.folder, {"ablation": arguments.ablation[0]})
+            stage.finish({"arms": len(arms)})
+        table = (stage.output / "results.md").read_text("utf-8")
+    return f"{table}\n{arguments.output} is finished"
+
+
+def plan(arguments: AblateArguments, arms: Sequence[Arm], folder: Path) -> list[Step]:
+    """The steps of all arms; they follow from the arguments and the folder of `ctxsim adapt` alone."""
+    steps: list[Step] = []
+    for arm in arms:
+        flags = [f"{arm.name}={arm.system}", *arguments.evaluation_flags(), *arm.settings]
+        steps += [*arm.steps, Step.evaluation(flags, _evaluation(arm, folder))]
+    return steps
+
+
+def _scores(arm: Arm, folder: Path) -> PairScorer:
+    """What the arm's evaluation left. Judged side by side, the differences of arms have paired intervals."""
+    (scores,) = np.load(_evaluation(arm, folder) / SCORES_FILE, allow_pickle=False)
+    return PairScorer(lambda first, second: scores)
+
+
+def _evaluation(arm: Arm, folder: Path) -> Path:
+    return folder / folder_name(arm.name) / "evaluation"

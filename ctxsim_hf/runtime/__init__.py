@@ -1,0 +1,1 @@
+"""What every stage stands on: stage folders, files written whole, blocks and executors, errors."""

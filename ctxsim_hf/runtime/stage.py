@@ -1,0 +1,272 @@
+"""The stage-folder contract: every stage reads folders and writes one folder.
+
+A stage works in `<output>.partial` and renames it to `<output>` when whole, so a folder that exists is finished.
+`stage.json` says what made it: command, arguments, fingerprints of the inputs, package versions, counts and a digest
+of every file; no output path and no time of day (those go to stage.log), so equal runs leave equal bytes.
+
+Two notions of resuming. A *finished shard* is a file: it is written under a temporary name and renamed, so one that
+exists is whole and is not made again. A *last checkpoint* (training) is a folder inside the partial folder, which the
+training loop names; the stage only keeps the partial folder until the run is finished.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import filelock
+import xxhash
+from huggingface_hub.constants import HF_HOME
+
+from ctxsim_hf import __version__
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+
+STAGE_FILE = "stage.json"
+LOG_FILE = "stage.log"
+
+
+class Stage:
+    """One run of one stage into one folder, as a context manager.
+
+    Args:
+        command (`str`): The verb, e.g. `chunk`.
+        arguments (`StageArguments`): Flags of this run; those that shape the output are recorded.
+        inputs (`Mapping[str, Any]`): JSON-ready description of what is read, fingerprints included.
+        packages (`Sequence[str]`): Distributions whose version can change the output.
+
+    After entering, `finished` tells that `output` was made whole by an equal run before; there is nothing to do then.
+    Otherwise write files with `writing`, ask `has` which are finished already, and end with `finish`.
+    """
+
+    def __init__(
+        self, command: str, arguments: StageArguments, inputs: Mapping[str, Any], packages: Sequence[str] = ()
+    ) -> None:
+        self.output = Path(arguments.output)
+        self.folder = self.output.with_name(self.output.name + ".partial")
+        self.overwrite = arguments.overwrite
+        self.recipe = {
+            "command": command,
+            "arguments": arguments.recorded(),
+            "inputs": dict(inputs),
+            "versions": {"ctxsim_hf": __version__, "python": platform.python_version()}
+            | {name: version(name) for name in sorted(packages)},
+        }
+        self.finished = False
+        self._lock = filelock.FileLock(self.output.with_name(self.output.name + ".lock"))
+
+    def __enter__(self) -> Self:
+        _make_folder(self.output.parent)
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise UserError(
+                f"another run is writing into {str(self.output)!r}; wait for it or stop it first"
+            ) from None
+        try:
+            self._settle()
+        except BaseException:
+            self._let_go()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self.finished:
+            self.log("interrupted" if kind else "left unfinished")
+        self._let_go()
+
+    def _settle(self) -> None:
+        """Decide between nothing to do, going on, and starting anew; refuse a folder that something else made."""
+        # A run that failed before it finished anything (a mistyped flag) does not stand in the way of the next.
+        going_on = self.folder.exists() and {path.name for path in self.folder.iterdir()} > {STAGE_FILE, LOG_FILE}
+        if self.output.exists() and any(self.output.iterdir()):
+            made_by = read_stage(self.output)  # refuses a folder that is no stage's, which we never delete
+            if not self.overwrite:
+                self._refuse_difference(made_by, ("command", "arguments", "inputs"), self.output)
+                self.finished = True
+                return
+        if going_on:
+            made_by = json.loads((self.folder / STAGE_FILE).read_text("utf-8"))
+            # Versions count here: a folder half made by one version and half by another would be neither's.
+            if not self.overwrite:
+                self._refuse_difference(made_by, tuple(self.recipe), self.folder)
+            going_on = not self._differences(made_by, tuple(self.recipe))
+        if self.folder.exists() and not going_on:
+            shutil.rmtree(self.folder)
+        _make_folder(self.folder)
+        write_json(self.folder / STAGE_FILE, self.recipe)
+        self.log("going on" if going_on else "started")
+
+    def _differences(self, made_by: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+        ours = json.loads(json.dumps({key: self.recipe[key] for key in keys}))  # tuples become lists, as on disk
+        theirs = {key: made_by.get(key) for key in keys}
+        return [f"{name} was {old}, now {new}" for name, old, new in _compare("", theirs, ours)]
+
+    def _refuse_difference(self, made_by: Mapping[str, Any], keys: Sequence[str], folder: Path) -> None:
+        if differences := self._differences(made_by, keys):
+            raise UserError(
+                f"{str(folder)!r} was made by another run: {'; '.join(differences)}. "
+                "Choose another --output, or replace it with --overwrite"
+            )
+
+    def has(self, name: str) -> bool:
+        """Whether the file `name` is finished."""
+        return (self.folder / name).exists()
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """A temporary path to write the file `name` under; it gets its name when the block ends well."""
+        with writing(self.folder / name) as path:
+            yield path
+
+    def log(self, line: str) -> None:
+        """Append a line with the time of day to stage.log, the one file that differs between equal runs."""
+        with (self.folder / LOG_FILE).open("a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
+
+    def finish(self, counts: Mapping[str, Any]) -> None:
+        """Seal the folder: record counts and digests, then give it its name."""
+        self.log("finished")
+        names = sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
+        # Whatever log it is: a stage made of stages holds theirs too.
+        kept = [name for name in names if name != STAGE_FILE and Path(name).name != LOG_FILE]
+        files = {name: describe_file(self.folder / name) for name in kept}
+        write_json(self.folder / STAGE_FILE, self.recipe | {"counts": dict(counts), "files": files})
+        replaced = self.output.with_name(self.output.name + ".replaced")
+        if self.output.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+            self.output.rename(replaced)
+        self.folder.rename(self.output)
+        shutil.rmtree(replaced, ignore_errors=True)
+        self.finished = True
+
+    def _let_go(self) -> None:
+        Path(self._lock.lock_file).unlink(missing_ok=True)  # while it is held: afterwards it might be another run's
+        self._lock.release()
+
+
+def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
+    """The stage.json of a finished folder, which one of `commands` must have made if given; errors name the first."""
+    folder = Path(folder)
+    wanted = f"a folder made by `ctxsim {commands[0]}`" if commands else "a folder made by a ctxsim command"
+    path = folder / STAGE_FILE
+    if not path.exists():
+        partial = folder.with_name(folder.name + ".partial")
+        if partial.exists():
+            raise UserError(f"{str(folder)!r} is not finished yet; run the command that makes it again, to go on")
+        what = "has no stage.json" if folder.exists() else "does not exist"
+        raise UserError(f"expected {wanted}, but {str(folder)!r} {what}")
+    try:
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        made_by = record["command"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{str(path)!r} is damaged ({error}); make the folder again with --overwrite") from None
+    if commands and made_by not in commands:
+        raise UserError(f"expected {wanted}, but {str(folder)!r} was made by `ctxsim {made_by}`")
+    return record
+
+
+def verify_files(folder: str | Path, record: Mapping[str, Any], digests: bool = True) -> None:
+    """Refuse a stage folder whose files are not those that were written. Sizes alone are checked at once; digests
+    need every byte read (several GB a second)."""
+    for name, expected in record["files"].items():
+        path = Path(folder) / name
+        if not path.exists():
+            raise UserError(f"{str(path)!r} is missing; make the folder again with --overwrite")
+        if path.stat().st_size != expected["bytes"]:
+            found = path.stat().st_size
+            raise UserError(
+                f"{str(path)!r} is damaged: expected {expected['bytes']} bytes, found {found}; "
+                "make the folder again with --overwrite"
+            )
+        if digests and digest_file(path) != expected["xxh3_128"]:
+            raise UserError(f"{str(path)!r} is damaged: its bytes changed; make the folder again with --overwrite")
+
+
+def verify_files_once(folder: str | Path, record: Mapping[str, Any]) -> None:
+    """`verify_files` with digests, unless these very files passed it before: a folder of gigabytes then opens at once.
+    What passed is remembered in the Hugging Face cache, by the files' sizes and times of change."""
+    verify_files(folder, record, digests=False)
+    states = [(name, (Path(folder) / name).stat()) for name in sorted(record["files"])]
+    seen = [str(Path(folder).resolve()), record["files"]] + [[n, s.st_ino, s.st_mtime_ns] for n, s in states]
+    marker = Path(HF_HOME) / "ctxsim" / "verified" / xxhash.xxh3_128_hexdigest(json.dumps(seen).encode())
+    if not marker.exists():
+        verify_files(folder, record)
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+
+def describe_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
+    """How a stage that reads this folder records it: one digest for everything in it (stage.json holds the digest of
+    each file), and where that came from in turn. Not where it lay: a folder may be moved."""
+    record = read_stage(folder, *commands)
+    return {"xxh3_128": digest_file(Path(folder) / STAGE_FILE), "inputs": record["inputs"]}
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "xxh3_128": digest_file(path)}
+
+
+def digest_file(path: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """JSON in one fixed form, so that equal values are equal bytes; written whole or not at all."""
+    with writing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
+    """A temporary path beside `path`, renamed to it when the block ends well, removed otherwise.
+
+    Args:
+        path (`Path`): The file.
+        shared (`bool`): Other processes may be writing it at the same time; the last to end is the one that stays.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # a power cut must not leave a renamed but empty file
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(
+            f"could not write {str(path)!r}: {error.strerror or error}. What was finished is kept: "
+            "mend this and run the same command again to go on"
+        ) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+
+
+def _compare(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The leaves at which two JSON values differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _compare(f"{name}.{key}" if name else key, old.get(key), new.get(key))
+    elif old != new:
+        yield name, old, new

@@ -1,0 +1,71 @@
+"""Training a cross surrogate, which reads both sentences of a pair at once: `<s> s1 </s></s> s2 </s>`."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, TokenizersBackend
+
+from ctxsim_hf.context_models.collators import Tensors
+from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
+from ctxsim_hf.surrogate.labelled_rows import LabelledRows
+from ctxsim_hf.surrogate.labels import LabelMap
+from ctxsim_hf.surrogate.pair_data import SurrogateData
+from ctxsim_hf.surrogate.siamese_task import figures_beside
+from ctxsim_hf.surrogate.surrogate_losses import agreement
+from ctxsim_hf.surrogate.surrogate_start import starting_model
+from ctxsim_hf.train.batches import length_batches
+
+if TYPE_CHECKING:
+    from ctxsim_hf.surrogate.training import SurrogateArguments
+
+MARKS = 4
+TOKENS_PER_EVALUATION_BATCH = 8192
+
+
+class CrossTask:
+    def __init__(self, arguments: "SurrogateArguments", tokenizer: TokenizersBackend, data: SurrogateData) -> None:
+        self.arguments, self.tokenizer, self.data = arguments, tokenizer, data
+        self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
+        self.targets = self.label_map.target(data.train.labels)
+        longest = 2 * arguments.max_sentence_tokens + MARKS
+        self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest)
+        if self.label_map != LabelMap():
+            self.model.config.score_range = [self.label_map.low, self.label_map.high]
+        self._beside = figures_beside(data)
+
+    def _lengths(self, rows: LabelledRows, members: np.ndarray) -> np.ndarray:
+        """Tokens of each of these pairs."""
+        starts = rows.sentences.sentence_starts
+        tokens = np.minimum(starts[members + 1] - starts[members], self.arguments.max_sentence_tokens)
+        return tokens.sum(1) + MARKS
+
+    def batches(self, epoch: int) -> list[np.ndarray]:
+        rng = np.random.default_rng((self.arguments.seed, epoch))
+        lengths = self._lengths(self.data.train, self.data.train.members)
+        return length_batches(lengths, np.zeros_like(lengths), self.arguments.tokens_per_batch, rng)
+
+    def collate(self, batch: np.ndarray, step: int) -> Tensors:
+        return self._encode(self.data.train, batch) | {"labels": torch.from_numpy(self.targets[batch])}
+
+    def _encode(self, rows: LabelledRows, batch: np.ndarray) -> Tensors:
+        start, end, pad = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id
+        lengths = self._lengths(rows, rows.members[batch])
+        ids = np.full((len(batch), lengths.max()), pad, np.int64)
+        starts, longest = rows.sentences.sentence_starts, self.arguments.max_sentence_tokens
+        for place, pair in enumerate(rows.members[batch]):
+            first, second = (rows.sentences.tokens[starts[s] : min(starts[s + 1], starts[s] + longest)] for s in pair)
+            ids[place, : lengths[place]] = [start, *first, end, end, *second, end]
+        mask = np.arange(ids.shape[1]) < lengths[:, None]
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+
+    @torch.no_grad()
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
+        model.eval()
+        rows = self.data.validation
+        lengths = self._lengths(rows, rows.members)
+        scores, rng = np.empty(len(rows)), np.random.default_rng(0)
+        for batch in length_batches(lengths, np.zeros_like(lengths), TOKENS_PER_EVALUATION_BATCH, rng):
+            tensors = {name: tensor.to(model.device) for name, tensor in self._encode(rows, batch).items()}
+            scores[batch] = model(**tensors).logits[:, 0].cpu().double().numpy()
+        return agreement(scores, rows.labels, self.label_map) | self._beside

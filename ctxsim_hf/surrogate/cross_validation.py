@@ -1,0 +1,55 @@
+"""As many models as there are folds, each judged on the one it did not see -> the mean of their figures.
+
+The models are there to be judged, and are not kept."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.stage import Stage, read_stage, write_json
+from ctxsim_hf.train.loop import make_accelerator
+from ctxsim_hf.train.training_stage import METRICS_FILE, PACKAGES, finish_with_metrics
+
+if TYPE_CHECKING:
+    from ctxsim_hf.surrogate.training import SurrogateArguments
+
+FOLDS = "folds"
+FIGURES = ("pearson", "spearman", "l2", "l2_of_the_mean", "spearman_tfidf")
+
+
+def cross_validate(
+    command: str,
+    arguments: "SurrogateArguments",
+    inputs: dict[str, Any],
+    train: Callable[["SurrogateArguments"], dict[str, Any]],
+) -> dict[str, Any]:
+    """Train every fold by `train`, a stage of its own within this one; returns the counts of stage.json."""
+    accelerator = make_accelerator(arguments)
+    stage = Stage(command, arguments, inputs, PACKAGES)
+    with ExitStack() as stack:
+        enter_on_main_process(stage, stack, accelerator)
+        if not stage.finished:
+            if not seen_by_all(stage.has(METRICS_FILE)):
+                counts = [
+                    train(replace(arguments, fold=fold, output=str(stage.folder / FOLDS / str(fold))))
+                    for fold in range(arguments.folds)
+                ]
+                if accelerator.is_main_process:
+                    write_json(stage.folder / METRICS_FILE, _summary(counts))
+            if accelerator.is_main_process:
+                finish_with_metrics(stage, FOLDS)
+    accelerator.wait_for_everyone()
+    found: dict[str, Any] = read_stage(arguments.output, command)["counts"]
+    return found
+
+
+def _summary(counts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and, for the correlations, standard deviation over the folds."""
+    values = {name: [fold[name] for fold in counts] for name in FIGURES}
+    means = {name: float(np.mean(found)) for name, found in values.items()}
+    deviations = {f"{name}_deviation": float(np.std(values[name], ddof=1)) for name in FIGURES[:2]}
+    return {"folds": len(counts), **means, **deviations}

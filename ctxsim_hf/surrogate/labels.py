@@ -1,0 +1,57 @@
+"""Labels as data has them <-> what a cosine is trained to be; and how far to trust each of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxsim_hf.runtime.errors import UserError
+
+LABEL_KINDS = ("as-is", "stretched")
+TAIL = 0.001  # of the labels at either end: they share the cosines -1 and 1
+MOST_WEIGHT = 10.0  # and least, 1 / 10, of a label whose spread is the usual one
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """Affine: `low` becomes -1 and `high` 1; beyond these, labels are cut."""
+
+    low: float = -1.0
+    high: float = 1.0
+
+    @classmethod
+    def fit(cls, kind: str, labels: np.ndarray) -> "LabelMap":
+        if kind == "as-is":
+            _check_range(labels)
+            return cls()
+        if not np.isfinite(labels).all():
+            raise UserError(f"expected scores that are numbers, but {(~np.isfinite(labels)).sum()} are not")
+        low, high = (float(value) for value in np.quantile(labels, [TAIL, 1 - TAIL]))
+        if low == high:
+            raise UserError(f"--labels stretched needs different scores, but nearly all {len(labels)} are {low:g}")
+        return cls(low, high)
+
+    def target(self, labels: np.ndarray) -> np.ndarray:
+        return np.clip((labels - self.low) / (self.high - self.low) * 2 - 1, -1, 1).astype(np.float32)
+
+    def label(self, targets: np.ndarray) -> np.ndarray:
+        """Back on the labels' own scale."""
+        return self.low + (targets + 1) / 2 * (self.high - self.low)
+
+
+def _check_range(labels: np.ndarray) -> None:
+    outside = np.flatnonzero(~((labels >= -1) & (labels <= 1)))
+    if outside.size:
+        raise UserError(
+            f"expected scores from -1 to 1, which a cosine can reach, but {outside.size} of {len(labels)} are not, "
+            f"the first is {labels[outside[0]]:g}; map them with --labels stretched"
+        )
+
+
+def spread_weights(spreads: np.ndarray) -> np.ndarray:
+    """1 / spread^2, from a tenth to ten times the usual weight, with a mean of 1. An unknown spread weighs least."""
+    known = spreads[np.isfinite(spreads)]
+    if not known.size:
+        raise UserError("--weight-by-spread needs a column 'spread' in the pairs, as `ctxsim harvest` writes it")
+    filled = np.maximum(np.where(np.isfinite(spreads), spreads, np.inf), 1e-9)
+    weights = np.clip((np.median(known) / filled) ** 2, 1 / MOST_WEIGHT, MOST_WEIGHT)
+    return (weights / weights.mean()).astype(np.float32)

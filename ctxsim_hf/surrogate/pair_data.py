@@ -1,0 +1,129 @@
+"""A harvest, or the data set published of it -> the rows that a surrogate learns from and is judged on.
+
+Both are folders with `data/<split>-*.parquet`, columns sentence1, sentence2, score and perhaps spread. The arrays are
+kept in the Hugging Face cache, named by a digest of what they were made from.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+from huggingface_hub import snapshot_download
+from huggingface_hub.constants import HF_HOME
+from tqdm import tqdm
+from transformers import TokenizersBackend
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import STAGE_FILE, describe_file, describe_stage, read_stage, verify_files
+from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
+from ctxsim_hf.text.lexical import TfidfCosine
+
+FORMAT = 2  # part of the digest: a change of layout must not meet old arrays
+SENTENCES = ("sentence1", "sentence2")
+VALIDATION_PAIRS = 100_000  # at most
+
+
+@dataclass(frozen=True)
+class SurrogateData:
+    train: LabelledRows
+    validation: LabelledRows
+    tfidf: np.ndarray | None = None  # cosine of each validation pair, by the word weights of the training sentences
+
+
+@dataclass(frozen=True)
+class PairFolder:
+    path: Path
+
+    @classmethod
+    def find(cls, pairs: str) -> "PairFolder":
+        """A folder here, or what the Hub has under this id."""
+        if Path(pairs).exists() or Path(f"{pairs}.partial").exists():
+            return cls(Path(pairs))
+        try:
+            return cls(Path(snapshot_download(pairs, repo_type="dataset", allow_patterns=["data/*.parquet"])))
+        except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
+            raise UserError(
+                f"expected pairs in a folder made by `ctxsim harvest` or in a data set on the Hub, but {pairs!r} is "
+                f"no folder here and could not be fetched ({type(error).__name__})"
+            ) from error
+
+    def describe(self) -> dict[str, Any]:
+        """For stage.json."""
+        if not self.path.exists() or (self.path / STAGE_FILE).exists():
+            verify_files(self.path, read_stage(self.path, "harvest"), digests=False)
+            return describe_stage(self.path, "harvest")
+        files = {path.name: describe_file(path) for split in ("train", "validation") for path in self.files(split)}
+        return {"xxh3_128": xxhash.xxh3_128_hexdigest(json.dumps(files).encode())}
+
+    def files(self, split: str) -> list[Path]:
+        found = sorted(self.path.glob(f"data/{split}-*.parquet"))
+        if not found:
+            raise UserError(
+                f"{str(self.path)!r} has no {split} split: expected files data/{split}-*.parquet there, "
+                "as `ctxsim harvest` and the published data set have them"
+            )
+        return found
+
+    def tables(self, split: str) -> Iterator[pa.Table]:
+        """File by file, so that memory holds the text of one."""
+        for path in tqdm(self.files(split), desc=f"read {split}", unit="file", disable=None):
+            columns = pq.read_schema(path).names
+            if missing := [name for name in (*SENTENCES, "score") if name not in columns]:
+                raise UserError(f"expected a column {missing[0]!r} in {str(path)!r}, found only {', '.join(columns)}")
+            table = pq.read_table(path, columns=[*SENTENCES, "score", *(["spread"] if "spread" in columns else [])])
+            if empty := [name for name in (*SENTENCES, "score") if table[name].null_count]:
+                raise UserError(f"expected a value in every row of {str(path)!r}, but {empty[0]!r} has empty ones")
+            if not table.num_rows:
+                raise UserError(f"expected pairs in {str(path)!r}, but it has none")
+            yield table
+
+    def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
+        """The tokenised pairs of the train and the validation split, from the cache or made now."""
+        made_from = [FORMAT, self.describe()["xxh3_128"], tokenizer_digest]
+        folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(str(folder) + ".lock"):
+            if not folder.exists():
+                _build(folder, self, tokenizer)
+        train, validation = (LabelledRows.load(folder / split) for split in ("train", "validation"))
+        return SurrogateData(train, validation, np.load(folder / "tfidf.npy"))
+
+
+def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> None:
+    source.files("validation")  # said before the long work
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    parts: list[LabelledRows] = []
+
+    def train_sentences() -> Iterator[str]:
+        for table in source.tables("train"):
+            rows, sentences = rows_of(tokenizer, table)
+            parts.append(rows)
+            yield from sentences
+
+    lexical = TfidfCosine.from_sentences(train_sentences())
+    join_rows(parts).save(partial / "train")
+    table = pa.concat_tables(source.tables("validation"), promote_options="default").slice(0, VALIDATION_PAIRS)
+    rows, sentences = rows_of(tokenizer, table)
+    rows.save(partial / "validation")
+    np.save(partial / "tfidf.npy", lexical_cosines(lexical, rows, sentences))
+    partial.rename(folder)
+
+
+def rows_of(tokenizer: TokenizersBackend, table: pa.Table) -> tuple[LabelledRows, list[str]]:
+    spreads = table["spread"].to_numpy() if "spread" in table.column_names else None
+    return tokenize_rows(tokenizer, [table[name] for name in SENTENCES], table["score"].to_numpy(), spreads)
+
+
+def lexical_cosines(lexical: TfidfCosine, rows: LabelledRows, sentences: list[str]) -> np.ndarray:
+    first, second = ([sentences[member] for member in side] for side in rows.members.T)
+    return lexical.similarity(first, second)

@@ -1,0 +1,85 @@
+"""Labelled rows -> batches of a token budget in which every sentence stands once.
+
+A batch holds whole groups, so a sentence that stands in 63 pairs of its group is read once for all of them. A group
+of more tokens than a batch may have is cut, each epoch anew: its sentences are dealt into blocks, and the rows within
+and between two blocks stay together, which loses the least sharing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ctxsim_hf.context_models.collators import SpecialIds, Tensors
+from ctxsim_hf.surrogate.labelled_rows import LabelledRows
+from ctxsim_hf.train.batches import budget_runs
+
+MARKS = 2  # `<s>` and `</s>`
+BLOCK_SHARE = 0.4  # of a batch: two blocks fill most of it
+
+
+@dataclass(frozen=True)
+class RowCollator:
+    rows: LabelledRows
+    max_sentence_tokens: int
+    special: SpecialIds
+
+    def lengths(self, sentences: np.ndarray) -> np.ndarray:
+        """Tokens of sentences as the model reads them."""
+        return np.minimum(self.rows.sentences.lengths[sentences], self.max_sentence_tokens) + MARKS
+
+    def encode(self, sentences: np.ndarray) -> Tensors:
+        """`<s> ... </s>` of these sentences."""
+        pad, end = self.special.pad, self.special.eos
+        ids = self.rows.sentences.padded(sentences, pad, self.max_sentence_tokens, end)
+        ids = np.insert(ids, 0, self.special.bos, axis=1)
+        mask = np.arange(ids.shape[1]) < self.lengths(sentences)[:, None]
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+
+    def __call__(self, batch: np.ndarray) -> Tensors:
+        """The sentences of these rows, each once, the longest first, and `members` (rows, 2 or 3): their places."""
+        present, places = np.unique(self.rows.members[batch], return_inverse=True)
+        order = np.argsort(-self.lengths(present), kind="stable")
+        place_of = np.empty_like(order)
+        place_of[order] = np.arange(len(order))
+        members = place_of[places].reshape(len(batch), -1)
+        return self.encode(present[order]) | {"members": torch.from_numpy(members)}
+
+    def batches(self, tokens_per_batch: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Row numbers, batch by batch, every row once, groups in random order."""
+        rows = self.rows
+        lengths = self.lengths(np.arange(len(rows.sentences)))
+        groups = np.empty(len(rows.sentences), np.int64)
+        groups[rows.members] = np.repeat(np.arange(rows.num_groups), np.diff(rows.group_starts))[:, None]
+        sizes = np.bincount(groups, lengths, rows.num_groups).astype(np.int64)
+        pieces = np.split(np.arange(len(rows)), rows.group_starts[1:-1])
+        if (too_large := np.flatnonzero(sizes > tokens_per_batch)).size:
+            fitting = np.flatnonzero(sizes <= tokens_per_batch)
+            cut = [piece for g in too_large for piece in _cut(pieces[g], rows.members, lengths, tokens_per_batch, rng)]
+            pieces = [*(pieces[group] for group in fitting), *(piece for piece, _ in cut)]
+            sizes = np.concatenate([sizes[fitting], [size for _, size in cut]]).astype(np.int64)
+        order = rng.permutation(len(pieces))
+        runs = budget_runs(sizes[order], tokens_per_batch, "row of sentences")
+        return [np.concatenate([pieces[i] for i in order[start:end]]) for start, end in runs]
+
+
+def _cut(
+    group: np.ndarray, members: np.ndarray, lengths: np.ndarray, budget: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, int]]:
+    """The rows of a group in pieces of at most the budget, with their tokens."""
+    present, places = np.unique(members[group], return_inverse=True)
+    num_blocks = int(np.ceil(lengths[present].sum() / (BLOCK_SHARE * budget)))
+    blocks = (rng.permutation(len(present)) * num_blocks // len(present))[places].reshape(len(group), -1)
+    ordered = group[np.lexsort((blocks.max(1), blocks.min(1)))]
+    pieces, start, held, size = [], 0, set[int](), 0
+    for end, row in enumerate(members[ordered].tolist()):
+        new = set(row) - held
+        more = int(lengths[list(new)].sum())
+        if size + more > budget and end > start:
+            pieces.append((ordered[start:end], size))
+            start, held, size = end, set(), 0
+            new = set(row)
+            more = int(lengths[list(new)].sum())
+        held |= new
+        size += more
+    return [*pieces, (ordered[start:], size)]

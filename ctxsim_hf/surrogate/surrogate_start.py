@@ -1,0 +1,110 @@
+"""The weights that a surrogate starts from: none, any RoBERTa's, or the token vectors of a light generator."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConfig, TokenizersBackend
+
+from ctxsim_hf.context_models.configuration_ctxsim import LightContextGeneratorConfig
+from ctxsim_hf.context_models.context_data import check_vocabulary
+from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.sentence_transformers_files import max_tokens
+from ctxsim_hf.registration import register_auto_classes
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
+
+if TYPE_CHECKING:
+    from ctxsim_hf.surrogate.training import SurrogateArguments
+
+
+def starting_model(
+    kind: type[PreTrainedModel], arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int
+) -> Any:
+    """A model of this kind for inputs of up to `longest` tokens."""
+    if arguments.init:
+        model = _from_checkpoint(kind, arguments, tokenizer, longest)
+    else:
+        model = kind(_new_config(arguments, tokenizer, longest))
+        if arguments.token_embeddings:
+            _set_token_embeddings(model, arguments.token_embeddings, tokenizer)
+    if arguments.gradient_checkpointing:
+        model.gradient_checkpointing_enable()
+    return model
+
+
+def _new_config(arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int) -> RobertaConfig:
+    return RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=arguments.hidden_size,
+        num_hidden_layers=arguments.layers,
+        num_attention_heads=arguments.heads,
+        intermediate_size=arguments.ffn_size,
+        hidden_dropout_prob=arguments.dropout or 0.0,
+        attention_probs_dropout_prob=arguments.dropout or 0.0,
+        max_position_embeddings=longest + tokenizer.pad_token_id + 1,  # RoBERTa counts positions from after the pad id
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        bos_token_id=tokenizer.bos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+
+
+def _from_checkpoint(
+    kind: type[PreTrainedModel], arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int
+) -> PreTrainedModel:
+    name = str(arguments.init)
+    config = _read_config(name, "--init")
+    if config.model_type != RobertaConfig.model_type:
+        raise UserError(f"--init must be a RoBERTa checkpoint, {name!r} is a {config.model_type}")
+    _check_same_vocabulary(name, config.vocab_size, tokenizer)
+    if max_tokens(config) < longest:
+        raise UserError(
+            f"the checkpoint {name!r} reads {max_tokens(config)} tokens at most, {longest} are asked for; "
+            "lower --max-sentence-tokens"
+        )
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    changed = {} if arguments.dropout is None else dict.fromkeys(rates, arguments.dropout)
+    return kind.from_pretrained(name, dtype=torch.float32, **changed)
+
+
+@torch.no_grad()
+def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
+    """A surrogate then starts as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
+    starts with them as strong as RoBERTa starts its own."""
+    config = _read_config(folder, "--token-embeddings")
+    if config.model_type != LightContextGeneratorConfig.model_type:
+        raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
+    _check_same_vocabulary(folder, config.vocab_size, tokenizer)
+    generator = LightContextGeneratorModel.from_pretrained(folder)
+    own = model.roberta.embeddings.word_embeddings.weight
+    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
+    tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
+    own.copy_(token_states(generator, own.shape[1], tokens, marks))
+    own[tokenizer.pad_token_id] = 0
+    if isinstance(model, SurrogateModel):
+        start_as_mean(model.roberta)
+    else:
+        own *= model.config.initializer_range
+
+
+def _read_config(name: str, flag: str) -> Any:
+    register_auto_classes()  # to know one of ours, also where it is the wrong one
+    try:
+        return AutoConfig.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{flag} {name!r} is no folder of a model, nor a model on the Hub: {reason}") from error
+
+
+def _check_same_vocabulary(name: str, vocab_size: int, tokenizer: TokenizersBackend) -> None:
+    check_vocabulary(vocab_size, tokenizer, f"the checkpoint {name!r}")
+    if (Path(name) / "tokenizer.json").exists():
+        theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
+        if different := sum(theirs.get(token) != number for token, number in ours.items()):
+            raise UserError(
+                f"the vocabularies differ: {different} of {len(ours)} tokens are other ones in {name!r}; "
+                "use the tokenizer the model was made with"
+            )

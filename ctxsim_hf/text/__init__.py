@@ -1,0 +1,1 @@
+"""Documents, sentences, chunks, words and tokens."""

@@ -1,0 +1,93 @@
+"""The nouns everything later reads: a chunk (consecutive sentences of one document) and a context (a position in a
+chunk with the sentence taken out)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import describe_stage, read_stage, verify_files
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+SPLITS = ("train", "held_out")
+SHARD_PATTERN = "data/chunks-*.parquet"
+COMMANDS = ("chunk", "sample")  # that make folders of chunks
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Up to `width` sentences on each side of a place in a chunk, at least one on each."""
+
+    chunk_id: str
+    position: int  # of the sentence that was taken out, in its chunk
+    left: tuple[str, ...]
+    sentence: str  # the one that was taken out
+    right: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    chunk_id: str
+    doc_id: str
+    source: str
+    split: str
+    sentences: tuple[str, ...]
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """From a row of `read_chunks`; columns that were kept besides are left aside."""
+        return cls(row["chunk_id"], row["doc_id"], row["source"], row["split"], tuple(row["sentences"]))
+
+    def contexts(self, width: int) -> Iterator[Context]:
+        for left, position, right in context_positions(len(self.sentences), width):
+            yield Context(
+                self.chunk_id, position, self.sentences[left], self.sentences[position], self.sentences[right]
+            )
+
+
+def context_positions(num_sentences: int, width: int) -> Iterator[tuple[slice, int, slice]]:
+    """(left, position, right) of every context of a chunk: the one place where contexts are enumerated."""
+    for position in range(1, num_sentences - 1):
+        yield slice(max(0, position - width), position), position, slice(position + 1, position + 1 + width)
+
+
+def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":
+    """The chunks in a folder made by `ctxsim chunk`, as a memory-mapped data set.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+        split (`str`, *optional*): `train` or `held_out`; None gives both.
+    """
+    from datasets import Dataset  # a second to import; whoever only needs the types should not wait
+
+    if split is not None and split not in SPLITS:
+        raise UserError(f"chunks have no split {split!r}; expected one of {', '.join(SPLITS)}, or None for both")
+    check_chunks(folder, split)
+    shards = [str(path) for path in sorted(Path(folder).glob(SHARD_PATTERN))]
+    return Dataset.from_parquet(shards, filters=[("split", "=", split)] if split else None)
+
+
+def check_chunks(folder: str | Path, split: str | None = None) -> None:
+    """Refuse a folder that `ctxsim chunk` did not finish, or that lost a file since, or has nothing in the split."""
+    record = read_stage(folder, *COMMANDS)
+    verify_files(folder, record, digests=False)
+    if split is not None and not record["counts"]["chunks"][split]:
+        raise UserError(
+            f"{str(folder)!r} has no {split} chunks; add documents, or use ctxsim chunk with another --held-out share"
+        )
+
+
+def describe_chunks(folder: str | Path) -> dict[str, Any]:
+    """How a stage that reads a folder of chunks records it."""
+    return describe_stage(folder, *COMMANDS)
+
+
+def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:
+    """Cut into the fewest chunks of at most `max_sentences`, as even as can be: 11 sentences give 6 and 5, since 10
+    and 1 would leave one sentence without a context."""
+    number = -(-len(sentences) // max_sentences)
+    for index in range(number):
+        yield sentences[len(sentences) * index // number : len(sentences) * (index + 1) // number]

@@ -1,0 +1,47 @@
+"""A look at one's own chunks: `ctxsim contexts`."""
+
+import textwrap
+from dataclasses import dataclass
+
+import xxhash
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.chunks import Chunk, Context, read_chunks
+
+
+@dataclass(kw_only=True)
+class ContextsArguments:
+    chunks: str = HfArg(help="Folder made by ctxsim chunk.")
+    number: int = HfArg(default=3, help="How many contexts to show.")
+    width: int = HfArg(default=1, help="Sentences on each side.")
+    seed: int = HfArg(default=0, help="Another seed shows others.")
+
+    def __post_init__(self) -> None:
+        for name in ("number", "width"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+
+
+def run(arguments: ContextsArguments) -> str:
+    """Some contexts, each from another chunk, as text for a terminal."""
+    chunks = read_chunks(arguments.chunks)
+
+    def order(row: int) -> int:
+        return xxhash.xxh3_64_intdigest(row.to_bytes(8, "little"), arguments.seed)
+
+    rows = sorted(range(len(chunks)), key=order)[: arguments.number]
+    return "\n\n".join(_show(_some_context(Chunk.from_row(chunks[row]), order(row), arguments.width)) for row in rows)
+
+
+def _some_context(chunk: Chunk, number: int, width: int) -> Context:
+    contexts = list(chunk.contexts(width))
+    return contexts[number % len(contexts)]
+
+
+def _show(context: Context) -> str:
+    lines = [f"{context.chunk_id}, sentence {context.position + 1}"]
+    for sign, sentences in ((" ", context.left), (">", (context.sentence,)), (" ", context.right)):
+        for sentence in sentences:
+            lines += textwrap.wrap(sentence, 110, initial_indent=f"  {sign} ", subsequent_indent="    ")
+    return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""Sentences of a corpus -> word weights -> TF-IDF cosine of sentence pairs, the likeness that needs no model.
+
+A sentence is the set of its words; a word weighs idf = ln(sentences / (df + 1)), where df is the number of sentences
+of the corpus that hold it, and never below 0.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import regex
+import xxhash
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import write_json, writing
+
+UNSEEN_IDF = 14.0
+# With the marks and joiners after its letters, at which re's \w ends: vowels of Hindi, accents of decomposed text.
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{Join_Control}]*|\p{N}+")
+_KEYS, _DF, _ABOUT = "tfidf_keys.npy", "tfidf_df.npy", "tfidf.json"
+
+
+class TfidfCosine:
+    """TF-IDF cosine with the word counts of a corpus; make one with `from_sentences` or `load`.
+
+    Args:
+        keys (`np.ndarray`): Hashes of the corpus's words, sorted: a fixed eight bytes a word, so that a vocabulary of
+            any size is searched on disk.
+        df (`np.ndarray`): In how many sentences each of them stands.
+        num_sentences (`int`): Sentences of the corpus.
+    """
+
+    def __init__(self, keys: np.ndarray, df: np.ndarray, num_sentences: int) -> None:
+        self.keys, self.df, self.num_sentences = keys, df, num_sentences
+
+    @classmethod
+    def from_sentences(cls, sentences: Iterable[str]) -> Self:
+        """Count the words of a corpus, which is read once."""
+        return cls.from_counts(*count_words(sentences))
+
+    @classmethod
+    def from_counts(cls, counts: Counter[str], num_sentences: int) -> Self:
+        """From what `count_words` gave, or the sum of what it gave for parts of a corpus."""
+        if not num_sentences:
+            raise UserError("expected sentences to count words in, but there are none")
+        keys = _hash(counts)
+        order = np.argsort(keys)
+        return cls(keys[order], np.fromiter(counts.values(), np.int64, len(counts))[order], num_sentences)
+
+    def save(self, folder: str | Path) -> None:
+        """Write three small files into a folder, which may hold others."""
+        for name, array in ((_KEYS, self.keys), (_DF, self.df)):
+            with writing(Path(folder) / name) as temporary, temporary.open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+        write_json(Path(folder) / _ABOUT, {"sentences": self.num_sentences, "words": len(self.keys)})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Open what `save` wrote; the arrays stay on disk."""
+        try:
+            about = json.loads((Path(folder) / _ABOUT).read_text("utf-8"))
+            keys, df = (np.load(Path(folder) / name, mmap_mode="r", allow_pickle=False) for name in (_KEYS, _DF))
+            num_sentences, num_words = about["sentences"], about["words"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"expected the files {_ABOUT}, {_KEYS} and {_DF} of TfidfCosine.save in {str(folder)!r}: {error}"
+            ) from error
+        if not len(keys) == len(df) == num_words:
+            raise UserError(
+                f"the TF-IDF files in {str(folder)!r} do not belong together: expected {num_words} words, "
+                f"found {len(keys)} keys and {len(df)} counts; save them again"
+            )
+        return cls(keys, df, num_sentences)
+
+    def idf(self, words: Iterable[str]) -> np.ndarray:
+        """The weight of each word; one that the corpus does not hold weighs 14."""
+        keys = _hash(words)
+        places = np.searchsorted(self.keys, keys)
+        seen = places < len(self.keys)
+        seen[seen] = self.keys[places[seen]] == keys[seen]
+        weights = np.full(len(keys), UNSEEN_IDF)
+        weights[seen] = np.log(self.num_sentences / (self.df[places[seen]] + 1)).clip(min=0)
+        return weights
+
+    def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """Cosine of each pair, from 0 to 1. A sentence without words, or with none but words that weigh 0, has
+        similarity 0 with every sentence, itself included."""
+        check_lengths(sentences1, sentences2)
+        bags1, bags2 = [words_of(sentence) for sentence in sentences1], [words_of(sentence) for sentence in sentences2]
+        vocabulary = list(set().union(*bags1, *bags2))
+        squares = dict(zip(vocabulary, (self.idf(vocabulary) ** 2).tolist(), strict=True))
+
+        def squared_length(words: set[str]) -> float:
+            # fsum is exact whatever the order, and the order of a set differs from one process to the next.
+            return math.fsum(map(squares.__getitem__, words))
+
+        cosines = np.zeros(len(bags1))
+        for pair, (words1, words2) in enumerate(zip(bags1, bags2, strict=True)):
+            if common := squared_length(words1 & words2):
+                cosines[pair] = common / math.sqrt(squared_length(words1) * squared_length(words2))
+        return cosines
+
+
+def check_lengths(sentences1: Sequence[str], sentences2: Sequence[str]) -> None:
+    if len(sentences1) != len(sentences2):
+        raise UserError(
+            f"expected as many second sentences as first ones, got {len(sentences1)} and {len(sentences2)}"
+        )
+
+
+def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:
+    """In how many sentences each word stands, and how many sentences there are."""
+    counts: Counter[str] = Counter()
+    num_sentences = 0
+    for sentence in sentences:
+        counts.update(words_of(sentence))
+        num_sentences += 1
+    return counts, num_sentences
+
+
+def words_of(sentence: str) -> set[str]:
+    return set(_WORD.findall(sentence.lower()))
+
+
+def _hash(words: Iterable[str]) -> np.ndarray:
+    return np.array([xxhash.xxh3_64_intdigest(word.encode()) for word in words], dtype=np.uint64)

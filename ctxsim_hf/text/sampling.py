@@ -1,0 +1,77 @@
+"""Chunks -> the chunks of a share of the documents, a stage: `ctxsim sample`.
+
+To see what more documents would bring. A document is in or out by a hash of its id, so a smaller share lies inside
+every larger one; held-out documents all stay, so that figures on them can be compared.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+from tqdm import tqdm
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.text.chunks import SHARD_PATTERN, SPLITS, check_chunks, describe_chunks
+
+_SEED = 1  # another hash than the one that holds documents out, whose low values training documents lack
+
+
+@dataclass(kw_only=True)
+class SampleArguments(StageArguments):
+    chunks: str = HfArg(help="Folder made by ctxsim chunk.")
+    share: float = HfArg(help="Share of the training documents to keep, above 0 and at most 1.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UserError(f"--share must be above 0 and at most 1, got {self.share}")
+
+
+def run(arguments: SampleArguments) -> dict[str, Any]:
+    """Run the stage; returns the counts that stage.json records."""
+    check_chunks(arguments.chunks)
+    inputs = {"chunks": describe_chunks(arguments.chunks)}
+    with Stage("sample", arguments, inputs, packages=("pyarrow",)) as stage:
+        if not stage.finished:
+            stage.finish(_sample(stage, arguments))
+        counts: dict[str, Any] = read_stage(stage.output)["counts"]
+        return counts
+
+
+def is_sampled(doc_id: str, share: float) -> bool:
+    """Fixed by the id alone, so it does not change when other documents come or go."""
+    return xxhash.xxh3_64_intdigest(doc_id.encode(), _SEED) < share * 2**64
+
+
+def _sample(stage: Stage, arguments: SampleArguments) -> dict[str, Any]:
+    totals: Counter[str] = Counter()
+    for shard in tqdm(sorted(Path(arguments.chunks).glob(SHARD_PATTERN)), "sample", unit="shard", disable=None):
+        table = pq.read_table(shard).replace_schema_metadata()  # a shard's counts, which would no longer be true
+        splits, documents = table["split"].to_pylist(), table["doc_id"].to_pylist()
+        kept = [
+            split == "held_out" or is_sampled(document, arguments.share)
+            for split, document in zip(splits, documents, strict=True)
+        ]
+        table = table.filter(kept)
+        for split in SPLITS:
+            part = table.filter(pc.field("split") == split)
+            totals[f"documents_{split}"] += len(part["doc_id"].unique())  # no document is in two shards
+            totals[f"chunks_{split}"] += len(part)
+            totals[f"sentences_{split}"] += pc.sum(pc.list_value_length(part["sentences"])).as_py() or 0
+        name = shard.relative_to(arguments.chunks).as_posix()
+        if not stage.has(name):
+            with stage.writing(name) as path:
+                pq.write_table(table, path, compression="zstd")
+    if not totals["chunks_train"]:
+        raise UserError(f"no training document is in a share of {arguments.share}; take a larger one")
+    return {
+        name: {split: totals[f"{name}_{split}"] for split in SPLITS} for name in ("documents", "chunks", "sentences")
+    }

@@ -1,0 +1,73 @@
+"""The text of a document -> runs of consecutive sentences.
+
+Letters, case and punctuation stay as they came; white space is folded, since a line break inside a sentence is an
+accident of the file. A paragraph ends at a blank line and so does its last sentence.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import sentencex
+
+from ctxsim_hf.text.reading import clean
+
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_QUOTED = re.compile(r'"[^"]+"|“[^”]+”|\([^()]+\)')
+_OPENERS = "'‘\"“("
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Sentences that follow one another. An over-long one is left out and ends its run, so that no context spans the
+    gap it leaves."""
+
+    runs: list[list[str]]
+    too_long: int  # sentences left out
+    unprintable: int  # characters replaced by a space
+
+
+def split_document(text: str, language: str, max_sentence_chars: int) -> Runs:
+    text, unprintable = clean(text)
+    runs: list[list[str]] = [[]]
+    too_long = 0
+    for paragraph in _BLANK_LINE.split(text):
+        for sentence in split_paragraph(paragraph, language):
+            if len(sentence) > max_sentence_chars:
+                too_long += 1
+                runs.append([])
+            else:
+                runs[-1].append(sentence)
+    return Runs([run for run in runs if run], too_long, unprintable)
+
+
+def split_paragraph(paragraph: str, language: str) -> list[str]:
+    """The sentences of a paragraph; put together again they are the paragraph, but for its white space."""
+    text = " ".join(paragraph.split())
+    ends = {_before_opening_quote(text, end) for end in _ends(text, language)} | set(_ends_in_quotes(text, language))
+    cuts = [0, *sorted(end for end in ends if text[end : end + 1] not in (";", ",", ")")), len(text)]
+    return [sentence for start, end in pairwise(cuts) if (sentence := text[start:end].strip())]
+
+
+def _ends(text: str, language: str) -> Iterator[int]:
+    end = 0
+    for segment in sentencex.segment(language, text):
+        end += len(segment)
+        yield end
+
+
+def _before_opening_quote(text: str, end: int) -> int:
+    """sentencex leaves the opening quote of `He left. "Why?` with the first sentence where quotes are unbalanced."""
+    opening = text[end - 1 : end] in ('"', "“") and text[end - 2 : end - 1] == " " and text[end : end + 1] not in " "
+    return end - 1 if opening else end
+
+
+def _ends_in_quotes(text: str, language: str) -> Iterator[int]:
+    """sentencex never cuts inside quotes and brackets, but speech in a novel runs over many sentences."""
+    for quoted in _QUOTED.finditer(text):
+        inside = quoted.group()[1:-1]
+        for end in _ends(inside, language):
+            rest = inside[end : end + 2].lstrip(_OPENERS)
+            if inside[end - 1] == " " and rest[:1].isupper():
+                yield quoted.start() + 1 + end

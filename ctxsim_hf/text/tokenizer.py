@@ -1,0 +1,175 @@
+"""Chunks -> a fast tokenizer, a stage: `ctxsim train-tokenizer`.
+
+Sentencepiece's unigram model with byte fallback, trained on a bounded sample of the training sentences and rebuilt as
+a `tokenizers` model with equal ids, so that `AutoTokenizer` opens it with no custom code. Special tokens and their ids
+are RoBERTa's, so a RoBERTa can be trained from scratch on it.
+"""
+
+import io
+import string
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow.parquet as pq
+import xxhash
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers.models import Unigram
+from tokenizers.processors import TemplateProcessing
+from tqdm import tqdm
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage, read_stage, verify_files
+from ctxsim_hf.text.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
+
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, as RoBERTa's; <mask> comes last
+MASK_TOKEN = "<mask>"
+NUM_BYTES = 256
+# Every printable ASCII character is a piece of its own, whatever the corpus: plain text never needs byte fallback.
+ASCII = "".join(character for character in string.printable if not character.isspace())
+SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + NUM_BYTES + len(ASCII) + 100
+
+
+@dataclass(kw_only=True)
+class TokenizerArguments(StageArguments):
+    chunks: str = HfArg(help="Folder made by ctxsim chunk.")
+    vocab_size: int = HfArg(default=16_000, help="Size of the vocabulary, special tokens included.")
+    lowercase: bool = HfArg(default=False, help="Fold case, inside the tokenizer.")
+    max_sample_sentences: int = HfArg(
+        default=200_000, help="Train on at most so many sentences, so that memory stays flat on any corpus."
+    )
+    max_length: int = HfArg(default=512, help="Longest input in tokens that a model behind the tokenizer takes.")
+    seed: int = HfArg(default=0, help="Seed of the sample.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks")
+
+    def __post_init__(self) -> None:
+        if self.vocab_size < SMALLEST_VOCABULARY:
+            raise UserError(
+                f"--vocab_size must be at least {SMALLEST_VOCABULARY} (special tokens, bytes, ASCII and some room), "
+                f"got {self.vocab_size}"
+            )
+
+
+def run(arguments: TokenizerArguments) -> dict[str, Any]:
+    """Run the stage; returns the counts that stage.json records."""
+    chunked = read_stage(arguments.chunks, *COMMANDS)
+    verify_files(arguments.chunks, chunked, digests=False)
+    inputs = {"chunks": describe_chunks(arguments.chunks)}
+    with Stage(
+        "train-tokenizer", arguments, inputs, packages=("sentencepiece", "tokenizers", "transformers")
+    ) as stage:
+        if not stage.finished:
+            normalizer = build_normalizer(arguments.lowercase)
+            share = arguments.max_sample_sentences / max(1, chunked["counts"]["sentences"]["train"])
+            sample = _Sample(Path(arguments.chunks), share, arguments.seed, normalizer)
+            tokenizer = build_tokenizer(train_sentencepiece(sample, arguments.vocab_size - 1), normalizer)
+            save_tokenizer(tokenizer, stage.folder, arguments.max_length)
+            stage.finish({"vocabulary": tokenizer.get_vocab_size(), "sample_sentences": sample.sentences})
+        counts: dict[str, Any] = read_stage(stage.output)["counts"]
+        return counts
+
+
+class _Sample:
+    """Training sentences, normalised: each is in or out by a hash of its place, so the sample needs no memory."""
+
+    def __init__(self, chunks: Path, share: float, seed: int, normalizer: normalizers.Normalizer) -> None:
+        self.shards = sorted(chunks.glob(SHARD_PATTERN))
+        self.share, self.seed, self.normalizer = share, seed, normalizer
+        self.sentences = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for shard in tqdm(self.shards, desc="sample", unit="shard", disable=None):
+            table = pq.read_table(shard, columns=["chunk_id", "sentences"], filters=[("split", "=", "train")])
+            for row in table.to_pylist():
+                for position, sentence in enumerate(row["sentences"]):
+                    place = f"{row['chunk_id']} {position}".encode()
+                    if xxhash.xxh3_64_intdigest(place, self.seed) < self.share * 2**64:
+                        self.sentences += 1
+                        yield self.normalizer.normalize_str(sentence)
+
+
+def build_normalizer(lowercase: bool) -> normalizers.Normalizer:
+    return normalizers.Sequence(
+        [
+            normalizers.NFKC(),
+            *([normalizers.Lowercase()] if lowercase else []),
+            normalizers.Replace("▁", " "),  # sentencepiece's own sign for a space
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Strip(),
+        ]
+    )
+
+
+def train_sentencepiece(sentences: Iterable[str], vocab_size: int) -> SentencePieceProcessor:
+    """A sentencepiece model of `sentences`, which are normalised already."""
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=vocab_size,
+            hard_vocab_limit=False,  # a small corpus gives a smaller vocabulary
+            byte_fallback=True,
+            required_chars=ASCII,
+            normalization_rule_name="identity",
+            bos_id=0,
+            pad_id=1,
+            eos_id=2,
+            unk_id=3,
+            # Ten candidates for each piece are enough; the default of a million takes twice as long for the same ids.
+            seed_sentencepiece_size=10 * vocab_size,
+            max_sentence_length=100_000,
+            num_threads=1,  # with more, the sums differ in the last digits and so may the vocabulary
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if "KeyboardInterrupt" in str(error):  # whatever stops its iterator comes out as a RuntimeError
+            raise KeyboardInterrupt from error
+        raise
+    return SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def build_tokenizer(model: SentencePieceProcessor, normalizer: normalizers.Normalizer) -> Tokenizer:
+    """The same ids as sentencepiece gives, from a `tokenizers` model."""
+    pieces = [(model.id_to_piece(i), model.get_score(i)) for i in range(model.vocab_size())]
+    reserved = len(SPECIAL_TOKENS) + NUM_BYTES
+    # Sentencepiece never matches its special and byte pieces in a text; here nothing but a low score prevents it.
+    lowest = min(score for _, score in pieces[reserved:])
+    vocabulary = [(piece, lowest - 1000) for piece, _ in pieces[:reserved]] + pieces[reserved:]
+    tokenizer = Tokenizer(Unigram(vocabulary, unk_id=SPECIAL_TOKENS.index("<unk>"), byte_fallback=True))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Metaspace(prepend_scheme="always"), decoders.Fuse()]
+    )
+    tokenizer.add_special_tokens([*SPECIAL_TOKENS, AddedToken(MASK_TOKEN, lstrip=True)])
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:
+    from transformers import TokenizersBackend
+
+    TokenizersBackend(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token=AddedToken(MASK_TOKEN, lstrip=True),
+        model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
+        # A document may well speak of "<s>"; it means three characters then, not the start of a sentence.
+        split_special_tokens=True,
+    ).save_pretrained(folder)

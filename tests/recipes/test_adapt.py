@@ -1,0 +1,120 @@
+"""`ctxsim adapt`: from documents to a surrogate that can be used, and what a second run does."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from planted import PlantedCorpus
+
+from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.recipes.adapt import SHARES, AdaptArguments, plan
+
+Run = Callable[..., tuple[int, str, str]]
+BIN = Path(sys.executable).parent
+
+
+def test_the_steps_follow_from_the_arguments() -> None:
+    steps = plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
+    verbs = [step.verb for step in steps]
+    trained = ["train discriminator", "train generator", "index", "harvest", "train surrogate"]
+    assert verbs == ["chunk", "train-tokenizer", *trained, "evaluate", "card", "card"]
+    assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
+    for name, minutes in (("discriminator", "2.4"), ("generator", "7"), ("surrogate", "2")):
+        flags = steps[verbs.index(f"train {name}")].flags
+        assert flags[flags.index("--max-train-minutes") + 1] == minutes
+    assert sum(SHARES.values()) < 1  # something is left for stages without a limit
+    assert steps == plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
+
+
+def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
+    PlantedCorpus().write(tmp_path / "texts.jsonl")
+    words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.2)
+    words = (*words, "--workers", 1, "--output", tmp_path / "out")
+    code, said, progress = ctxsim(*words)
+    assert code == 0, progress
+    assert "surrogate-tiny" in said and "tfidf" in said
+    assert "documents" in progress  # what came of each stage
+    assert f"ctxsim train generator --chunks {tmp_path / 'out/chunks'}" in progress
+    encoder = SentenceEncoder.from_pretrained(tmp_path / "out/ctxsim/surrogate-tiny")
+    assert encoder.similarity(["Nosidi ranusi."], ["Nosidi ranusi."])[0] == pytest.approx(1, abs=1e-5)
+    results = json.loads((tmp_path / "out/ctxsim/surrogate-tiny/results.json").read_text())
+    assert results
+    assert "| adjacent | held_out |" in (tmp_path / "out/ctxsim/surrogate-tiny/README.md").read_text()
+
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    code, again, progress = ctxsim(*words)
+    assert (code, again) == (0, said)
+    assert progress.count("is there already") == 10
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    code, _, err = ctxsim(*words, "--minutes", 0.3)
+    assert code == 2 and "was made by another run: minutes was 0.2, now 0.3. Choose another --output" in err
+
+
+def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
+    """Where there are fewer sentences than minutes allow for, fewer pairs are harvested; what cannot be judged at the
+    end is refused at the beginning."""
+    PlantedCorpus().write(tmp_path / "texts.jsonl", documents=100)
+    words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1)
+    code, _, err = ctxsim(*words, "--held-out", 0.001, "--output", tmp_path / "none")
+    assert code == 2 and "0 of 100 documents are held out, and figures need 2" in err
+    assert not (tmp_path / "none/tokenizer").exists()
+    code, _, err = ctxsim(*words, "--held-out", 0.2, "--output", tmp_path / "out")
+    assert code == 0, err
+    record = json.loads((tmp_path / "out/pairs/stage.json").read_text())
+    assert 100 <= sum(record["counts"]["pairs"].values()) < record["arguments"]["pairs"]
+
+
+@pytest.mark.slow
+def test_killed_five_times(tmp_path: Path) -> None:
+    """At moments spread over the time of a run that is left alone: it finishes, and what was finished stays."""
+    PlantedCorpus().write(tmp_path / "texts.jsonl")
+
+    def start(output: str) -> subprocess.Popen[bytes]:
+        words = ["--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1]
+        command = [BIN / "ctxsim", "adapt", *words, "--output", tmp_path / output]
+        return subprocess.Popen([str(word) for word in command], start_new_session=True)
+
+    began = time.monotonic()
+    assert start("alone").wait() == 0
+    took = time.monotonic() - began
+    chooser, finished = random.Random(0), finished_stages(tmp_path / "out")
+    for _ in range(5):
+        run = start("out")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(chooser.uniform(0.1, 0.7) * took)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        now = finished_stages(tmp_path / "out")
+        assert finished.items() <= now.items(), "a finished stage was done again"
+        finished = now
+    assert start("out").wait() == 0
+    last = finished_stages(tmp_path / "out")
+    assert finished.items() <= last.items()
+    assert last.keys() == finished_stages(tmp_path / "alone").keys()
+
+
+def finished_stages(folder: Path) -> dict[str, int]:
+    """When each was finished."""
+    found = [path for path in folder.rglob("stage.json") if ".partial" not in str(path)]
+    return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in found}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--preset", "huge"), "unknown preset 'huge'; expected one of tiny"),
+        (("--minutes", "0"), "--minutes must be above 0"),
+    ],
+)
+def test_what_is_refused(ctxsim: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    code, _, err = ctxsim("adapt", "--corpus", tmp_path, "--output", tmp_path / "out", *words)
+    assert code == 2 and message in err

@@ -1,0 +1,177 @@
+"""The stage-folder contract: whole or absent, resumable, refusing what other arguments made, one run at a time."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, verify_files, writing
+
+
+@dataclass(kw_only=True)
+class Arguments(StageArguments):
+    number: int = 1
+
+
+def make(output: Path, number: int = 1, overwrite: bool = False, text: str = "hello") -> Stage:
+    with Stage("toy", Arguments(output=str(output), number=number, overwrite=overwrite), {"corpus": "x"}) as stage:
+        if not stage.finished:
+            with stage.writing("data/a.txt") as path:
+                path.write_text(text)
+            stage.finish({"files": 1})
+        return stage
+
+
+def test_a_finished_folder_holds_just_what_was_written(tmp_path: Path) -> None:
+    make(tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    assert sorted(
+        p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*") if p.is_file()
+    ) == [
+        "data/a.txt",
+        "stage.json",
+        "stage.log",
+    ]
+    record = read_stage(tmp_path / "out", "toy")
+    assert record["arguments"] == {"number": 1}
+    assert record["counts"] == {"files": 1}
+    assert record["files"]["data/a.txt"]["bytes"] == 5
+
+
+def test_equal_runs_leave_equal_bytes_and_a_finished_folder_is_left_alone(tmp_path: Path) -> None:
+    make(tmp_path / "a")
+    make(tmp_path / "elsewhere" / "b")
+    assert (tmp_path / "a/stage.json").read_bytes() == (tmp_path / "elsewhere/b/stage.json").read_bytes()
+    assert describe_stage(tmp_path / "a", "toy") == describe_stage(tmp_path / "elsewhere/b", "toy")
+    make(tmp_path / "a", text="never written")
+    assert (tmp_path / "a/data/a.txt").read_text() == "hello"
+
+
+def test_other_arguments_are_refused_with_both_values_unless_overwritten(tmp_path: Path) -> None:
+    make(tmp_path / "out", number=1)
+    with pytest.raises(UserError, match=r"arguments.number was 1, now 2.*--overwrite"):
+        make(tmp_path / "out", number=2)
+    make(tmp_path / "out", number=2, overwrite=True, text="other")
+    assert (tmp_path / "out/data/a.txt").read_text() == "other"
+    assert read_stage(tmp_path / "out")["arguments"] == {"number": 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_interrupted_run_goes_on_from_its_finished_files(tmp_path: Path) -> None:
+    arguments = Arguments(output=str(tmp_path / "out"))
+    with pytest.raises(KeyboardInterrupt), Stage("toy", arguments, {"corpus": "x"}) as stage:
+        with stage.writing("first") as path:
+            path.write_text("1")
+        with stage.writing("second") as path:
+            path.write_text("half")
+            raise KeyboardInterrupt
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match="not finished yet"):
+        read_stage(tmp_path / "out")
+    with Stage("toy", arguments, {"corpus": "x"}) as stage:
+        assert stage.has("first") and not stage.has("second")
+        assert not stage.has("second.tmp")
+        stage.finish({})
+    assert "interrupted" in (tmp_path / "out/stage.log").read_text()
+
+
+def test_a_half_made_folder_of_other_arguments_or_versions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), Stage("toy", Arguments(output=str(tmp_path / "out"), number=4), {}):
+        raise KeyboardInterrupt  # before anything was finished: forgotten
+    with pytest.raises(KeyboardInterrupt), Stage("toy", Arguments(output=str(tmp_path / "out")), {}) as stage:
+        with stage.writing("first") as path:
+            path.write_text("1")
+        raise KeyboardInterrupt
+    with (
+        pytest.raises(UserError, match="number was 1, now 5"),
+        Stage("toy", Arguments(output=str(tmp_path / "out"), number=5), {}),
+    ):
+        pass
+    recipe = json.loads((stage.folder / "stage.json").read_text())
+    recipe["versions"]["ctxsim_hf"] = "0.0.1"
+    (stage.folder / "stage.json").write_text(json.dumps(recipe))
+    with (
+        pytest.raises(UserError, match=r"versions.ctxsim_hf was 0.0.1"),
+        Stage("toy", Arguments(output=str(tmp_path / "out")), {}),
+    ):
+        pass
+
+
+def test_a_folder_that_is_no_stage_is_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    with pytest.raises(UserError, match=r"has no stage.json"):
+        make(tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine/thesis.txt").read_text() == "years of work"
+
+
+def test_two_runs_at_once_into_one_folder(tmp_path: Path) -> None:
+    code = (
+        "import sys\nsys.path.insert(0, sys.argv[2])\nfrom test_stage import *\n"
+        "with Stage('toy', Arguments(output=sys.argv[1]), {}) as stage:\n"
+        "    print('in', flush=True)\n    sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "out"), str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout and other.stdout.readline() == "in\n"
+        with pytest.raises(UserError, match="another run is writing"):
+            make(tmp_path / "out")
+        other.communicate("")
+    with Stage("toy", Arguments(output=str(tmp_path / "out")), {}) as stage:
+        assert not stage.finished
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.unlink(), "is missing"),
+        (lambda path: path.write_text("hell"), "expected 5 bytes, found 4"),
+        (lambda path: path.write_text("jello"), "its bytes changed"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, damage: object, message: str) -> None:
+    make(tmp_path / "out")
+    record = read_stage(tmp_path / "out")
+    verify_files(tmp_path / "out", record)
+    damage(tmp_path / "out/data/a.txt")  # type: ignore[operator]
+    with pytest.raises(UserError, match=rf"a.txt' .*{message}|a.txt'.*{message}"):
+        verify_files(tmp_path / "out", record)
+
+
+def test_another_stage_and_a_damaged_record_are_refused(tmp_path: Path) -> None:
+    make(tmp_path / "out")
+    with pytest.raises(UserError, match=r"expected a folder made by `ctxsim chunk`, but .* was made by `ctxsim toy`"):
+        read_stage(tmp_path / "out", "chunk")
+    (tmp_path / "out/stage.json").write_text("{")
+    with pytest.raises(UserError, match="is damaged"):
+        read_stage(tmp_path / "out")
+    with pytest.raises(UserError, match="does not exist"):
+        read_stage(tmp_path / "nowhere")
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.tmp").symlink_to("/dev/full")  # every write to it fails with the real error of a full disk
+    with (
+        pytest.raises(UserError, match=r"could not write .*No space left on device.*to go on"),
+        writing(tmp_path / "a.txt") as path,
+    ):
+        path.write_text("hello" * 1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv[0] = 'ctxsim'; from pathlib import Path; from ctxsim_hf.runtime.stage import writing\n"
+        f"with writing(Path({str(tmp_path / 'a.txt')!r}), shared=True) as path: path.write_text('theirs')"
+    )
+    with writing(tmp_path / "a.txt", shared=True) as path:
+        path.write_text("ours")
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert (tmp_path / "a.txt").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "ours"

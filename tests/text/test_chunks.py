@@ -1,0 +1,45 @@
+"""Contexts by hand, even chunks by hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ctxsim_hf import Chunk, Context, read_chunks
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.chunks import context_positions, even_chunks
+
+
+def test_the_contexts_of_a_chunk() -> None:
+    chunk = Chunk("d#0", "d", "s", "train", ("a", "b", "c", "d"))
+    assert list(chunk.contexts(width=2)) == [
+        Context("d#0", 1, ("a",), "b", ("c", "d")),
+        Context("d#0", 2, ("a", "b"), "c", ("d",)),
+    ]
+    assert list(chunk.contexts(width=1))[1] == Context("d#0", 2, ("b",), "c", ("d",))
+
+
+def test_short_chunks_have_no_context() -> None:
+    assert [len(list(context_positions(n, 2))) for n in range(6)] == [0, 0, 0, 1, 2, 3]
+
+
+def test_chunks_are_even() -> None:
+    def sizes(number: int) -> list[int]:
+        return [len(chunk) for chunk in even_chunks(["s"] * number, 10)]
+
+    assert sizes(0) == []
+    assert sizes(10) == [10]
+    assert sizes(11) == [5, 6]
+    assert sizes(25) == [8, 8, 9]
+    assert [sentence for chunk in even_chunks([str(i) for i in range(25)], 10) for sentence in chunk] == [
+        str(i) for i in range(25)
+    ]
+
+
+def test_a_split_without_chunks_is_refused(ctxsim: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One came. Two left. Three stayed. Four slept.")
+    flags = ("--corpus", tmp_path / "a.txt", "--held-out", "0", "--output", tmp_path / "chunks")
+    assert ctxsim("chunk", *flags)[0] == 0
+    assert len(read_chunks(tmp_path / "chunks", "train")) == 1
+    with pytest.raises(UserError, match="has no held_out chunks"):
+        read_chunks(tmp_path / "chunks", "held_out")

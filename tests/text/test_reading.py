@@ -1,0 +1,142 @@
+"""Every format gives the same documents; every kind of bad input is named with file and line."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.reading import Columns, Corpus, Document, Flaw, open_dataset
+
+ROWS = [{"id": "one", "text": "First text.", "title": "A"}, {"id": "two", "text": "Zweiter Text – ja.", "title": None}]
+
+
+def read(path: Path | str, **columns: Any) -> list[Document | Flaw]:
+    return list(Corpus(str(path), Columns(**columns), max_document_chars=1000))
+
+
+def write_jsonl(path: Path) -> None:
+    path.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n\n", "utf-8")
+
+
+def write_jsonl_gz(path: Path) -> None:
+    path.write_bytes(gzip.compress("\n".join(json.dumps(row) for row in ROWS).encode()))
+
+
+def write_parquet(path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(ROWS), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [("d.jsonl", write_jsonl), ("d.jsonl.gz", write_jsonl_gz), ("d.parquet", write_parquet)]
+)
+def test_rows(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
+    write(tmp_path / name)
+    assert read(tmp_path / name, kept=["title"]) == [
+        Document("d/one", "d", "First text.", {"title": "A"}),
+        Document("d/two", "d", "Zweiter Text – ja.", {"title": ""}),
+    ]
+    assert [d.doc_id for d in read(tmp_path / name, id="number") if isinstance(d, Document)] == ["d/1", "d/2"]
+
+
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz"])
+def test_text_files_in_a_folder(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "novels/part").mkdir(parents=True)
+    for name in ("b", "part/a"):
+        data = f"\ufeffText of {name}.\n\nMore.".encode()
+        (tmp_path / f"novels/{name}{ending}").write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    (tmp_path / "novels/README.md").write_text("passed over")
+    assert read(tmp_path / "novels") == [
+        Document("novels/b", "novels/b", "Text of b.\n\nMore.", {}),
+        Document("novels/part/a", "novels/part/a", "Text of part/a.\n\nMore.", {}),
+    ]
+
+
+def test_a_data_set_by_the_datasets_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The road of a data set's id, walked on a local folder: the library takes either."""
+    (tmp_path / "ours").mkdir()
+    write_jsonl(tmp_path / "ours/train.jsonl")
+    monkeypatch.chdir(tmp_path)
+    assert [(row.place, row.values) for row in open_dataset("ours", None, "train").rows()] == [
+        ("ours, row 1", ROWS[0]),
+        ("ours, row 2", ROWS[1]),
+    ]
+    with pytest.raises(UserError, match="nor could it be opened as a data set"):
+        Corpus("nobody/nothing", Columns(), 1000)
+
+
+def test_long_documents_are_read_in_parts_at_blank_lines(tmp_path: Path) -> None:
+    paragraphs = [f"{i} " + "x" * 300 for i in range(10)]
+    (tmp_path / "long.txt").write_text("\n\n".join(paragraphs))
+    documents = read(tmp_path / "long.txt")
+    assert [d.doc_id for d in documents if isinstance(d, Document)] == ["long", "long~2", "long~3", "long~4"]
+    assert [len(d.text.strip().split("\n\n")) for d in documents if isinstance(d, Document)] == [3, 3, 3, 1]
+    assert "".join(d.text for d in documents if isinstance(d, Document)) == "\n\n".join(paragraphs)
+    (tmp_path / "line.txt").write_text("y" * 2500)
+    assert "".join(d.text for d in read(tmp_path / "line.txt") if isinstance(d, Document)) == "y" * 2500
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "message"),
+    [
+        (b"{not json", "not JSON", "expected a JSON object"),
+        (b'["a list"]', "not JSON", "found list"),
+        (b'{"id": 1, "body": "x"}', "no such column", "expected a column 'text' (--text-column), found body, id"),
+        (b'{"text": null}', "text is null", "found null"),
+        (b'{"text": 5}', "text is no string", "found int '5'"),
+        (b'{"text": "\xff"}', "not UTF-8", "found the byte 0xff"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path: Path, line: bytes, reason: str, message: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b'{"text": "good"}\n' + line + b'\n{"text": "also good"}\n')
+    first, flaw, last = read(path)
+    assert isinstance(first, Document) and isinstance(last, Document)
+    assert isinstance(flaw, Flaw)
+    assert flaw.place == f"{path}, line 2"
+    assert flaw.reason == reason
+    assert message in flaw.message
+
+
+def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "good"}\n' * 10000)[:-30])
+    (tmp_path / "noise.jsonl.gz").write_bytes(b"\x00\x01\x02")
+    (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    (tmp_path / "wrong.parquet").write_bytes(b"not parquet at all")
+    found = {(item.place.split("/")[-1], item.reason) for item in read(tmp_path) if isinstance(item, Flaw)}
+    assert found == {
+        ("cut.jsonl.gz", "damaged gzip"),
+        ("noise.jsonl.gz", "damaged gzip"),
+        ("picture", "not UTF-8"),
+        ("wrong.parquet", "damaged parquet"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path / "missing.txt", "is no file or folder here"),
+        (lambda path: path / "missing", "is no file or folder here"),
+        (lambda path: path, "no file to read in the folder"),
+        (lambda path: (path / "a.doc").write_text("x") and path / "a.doc", "expected a name that ends in .txt"),
+    ],
+)
+def test_nothing_to_read(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Corpus(str(make(tmp_path)), Columns(), 1000)
+
+
+def test_fingerprint_knows_bytes_and_names_but_no_places(tmp_path: Path) -> None:
+    for place in ("here", "there", "other"):
+        (tmp_path / place / "c").mkdir(parents=True)
+        (tmp_path / place / "c/a.txt").write_text("same" if place != "other" else "same!")
+    here, there, other = (
+        Corpus(str(tmp_path / p / "c"), Columns(), 1000).fingerprint() for p in ("here", "there", "other")
+    )
+    assert here == there != other
+    assert str(tmp_path) not in json.dumps(here)
