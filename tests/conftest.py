@@ -60,13 +60,13 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chunks, tokenizer = folder / "chunks", folder / "tokenizer"
     command("chunk", "--corpus", folder / "texts.jsonl", "--held-out", 0.05, "--output", chunks)
     command("train-tokenizer", "--chunks", chunks, "--vocab-size", 800, "--lowercase", "--output", tokenizer)
-    data = ("--chunks", chunks, "--tokenizer", tokenizer, "--preset", "tiny", "--eval-every", 1000)
+    inputs = ("--chunks", chunks, "--tokenizer", tokenizer, "--preset", "tiny", "--eval-every", 1000)
     steps = ("--tokens-per-batch", 3000, "--schedule", "constant", "--learning-rate", 0.01, "--max-steps", 150)
     sizes = ("--hidden-size", 64, "--embedding-size", 64, "--head-size", 128, "--dropout", 0)
     discriminator, light, seq2seq = folder / "discriminator", folder / "generator", folder / "seq2seq"
-    command("train", "discriminator", *data, *steps, *sizes, "--output", discriminator)
-    command("train", "generator", *data, "--max-steps", 300, "--output", light)
-    command("train", "generator", *data, "--direction", "all", "--max-steps", 10, "--output", seq2seq)
+    command("train", "discriminator", *inputs, *steps, *sizes, "--output", discriminator)
+    command("train", "generator", *inputs, "--max-steps", 300, "--output", light)
+    command("train", "generator", *inputs, "--direction", "all", "--max-steps", 10, "--output", seq2seq)
     for generator, origin in ((light, "origin"), (seq2seq, "origin-seq2seq")):
         models = ("--discriminator", discriminator, "--generator", generator)
         command("index", "--chunks", chunks, *models, "--output", folder / origin)
