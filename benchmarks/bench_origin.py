@@ -21,7 +21,7 @@ from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGen
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.comparison import comparable, cosine
 from ctxsim_hf.origin.fit_score import ContextScorer
-from ctxsim_hf.origin.score_weights import ScoreWeights
+from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
 from ctxsim_hf.runtime.presets import preset_sizes

@@ -24,7 +24,7 @@ _PUBLIC = {
     "LightContextGeneratorConfig": "ctxsim_hf.context_models.configuration_ctxsim",
     "LightContextGeneratorModel": "ctxsim_hf.context_models.light.modeling",
     "OriginSimilarity": "ctxsim_hf.origin.similarity",
-    "ScoreWeights": "ctxsim_hf.origin.score_weights",
+    "ScoreWeights": "ctxsim_hf.context_models.score_weights",
     "SentenceEncoder": "ctxsim_hf.encoder.sentence_encoder",
     "SurrogateModel": "ctxsim_hf.encoder.modeling_surrogate",
     "evaluate_similarity": "ctxsim_hf.evaluation.evaluate",

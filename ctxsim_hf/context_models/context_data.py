@@ -8,7 +8,7 @@ import numpy as np
 from transformers import AutoTokenizer, TokenizersBackend
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.context_models.collators import SpecialIds
+from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import digest_file
 from ctxsim_hf.text.chunks import describe_chunks
@@ -56,7 +56,7 @@ class ContextData:
 
     @property
     def special(self) -> SpecialIds:
-        return SpecialIds(self.tokenizer.bos_token_id, self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        return SpecialIds.of(self.tokenizer)
 
     def evaluation_contexts(self) -> np.ndarray:
         """The contexts of so many random held-out chunks, always the same."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
 from ctxsim_hf.context_models.light.closed_form import fit_closed_form
 from ctxsim_hf.context_models.light.training import LightGeneratorTask

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ctxsim_hf.evaluation.encoders import EncoderSimilarity
+from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.evaluation.examples import Similarity
 from ctxsim_hf.evaluation.word_counts import count_corpus, find_corpora
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
@@ -100,7 +100,7 @@ def _surrogate(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
     encoder = SentenceEncoder.from_pretrained(where)
-    return EncoderSimilarity(lambda sentences: np.asarray(encoder.encode(sentences)))
+    return EncoderSignal(lambda sentences: np.asarray(encoder.encode(sentences)))
 
 
 def _tfidf(where: str, surroundings: Surroundings) -> Similarity:
@@ -120,20 +120,20 @@ def _bm25(where: str, surroundings: Surroundings) -> Similarity:
 def _vectors(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.evaluation.word_vectors import WordVectors
 
-    return EncoderSimilarity(WordVectors(where).encode)
+    return EncoderSignal(WordVectors(where).encode)
 
 
 def _sif(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.evaluation.word_vectors import WordVectors
 
-    return EncoderSimilarity(WordVectors(where, count_corpus(surroundings.chunks, surroundings.data_root)).encode)
+    return EncoderSignal(WordVectors(where, count_corpus(surroundings.chunks, surroundings.data_root)).encode)
 
 
 def _transformer(where: str, pooling: str) -> Similarity:
     from ctxsim_hf.evaluation.transformer_states import TransformerStates
 
     states = TransformerStates(where)
-    return EncoderSimilarity(lambda sentences: states.encode(sentences, pooling))
+    return EncoderSignal(lambda sentences: states.encode(sentences, pooling))
 
 
 def _bertscore(where: str, surroundings: Surroundings) -> Similarity:
@@ -144,7 +144,7 @@ def _bertscore(where: str, surroundings: Surroundings) -> Similarity:
 
 def _sentence_transformer(where: str, surroundings: Surroundings) -> Similarity:
     model = _open_with_sentence_transformers("SentenceTransformer", where)
-    return EncoderSimilarity(lambda sentences: model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
+    return EncoderSignal(lambda sentences: model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
 
 
 def _cross(where: str, surroundings: Surroundings) -> Similarity:
@@ -179,7 +179,7 @@ def _python(where: str, surroundings: Surroundings) -> Similarity:
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"expected python:MODULE:NAME, a class or function to call, got {where!r}: {error}") from error
     if hasattr(made, "encode"):
-        return EncoderSimilarity(made.encode)
+        return EncoderSignal(made.encode)
     if hasattr(made, "similarity"):
         return PairScorer(made.similarity)
     raise UserError(f"expected an object with encode or similarity from {where!r}, got a {type(made).__name__}")

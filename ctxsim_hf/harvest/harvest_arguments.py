@@ -9,8 +9,8 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.harvest.drawing import Mix
 from ctxsim_hf.harvest.plan import LEAST_PAIRS
-from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
+from ctxsim_hf.origin.settings_arguments import OverrideArguments
 from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -26,7 +26,7 @@ MIXES = {
 
 
 @dataclass(kw_only=True)
-class HarvestArguments(StageArguments):
+class HarvestArguments(StageArguments, OverrideArguments):
     origin: str = HfArg(help="Folder made by ctxsim index, or its id on the Hub; its sentences are paired.")
     chunks: str | None = HfArg(default=None, help="Folder that the index must have been made from: a check.")
     pairs: int = HfArg(help="How many pairs, in three splits of 98, 1 and 1 in a hundred.")
@@ -44,16 +44,10 @@ class HarvestArguments(StageArguments):
     max_tokens: int = HfArg(default=40, help="Longer sentences are left out.")
     seed: int = HfArg(default=0, help="Seed of the drawing.")
     pairs_per_file: int = HfArg(default=5000, help="About: what is lost at most when a process is killed.")
-    compare_by: str | None = HfArg(default=None, help="cosine, centered, zscore or whitened; else as the origin says.")
-    weights: list[float] | None = HfArg(default=None, help=f"Weights of the terms {', '.join(TERMS)}.")
-    num_contexts: int | None = HfArg(default=None, help="Contexts of each sentence; a group's pool has twice as many.")
-    screen_chunks: int | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
-    background_size: int | None = HfArg(default=None, help="Background sentences that count.")
-    lexical_weight: float | None = HfArg(default=None, help="Weight of the words themselves; that of contexts is 1.")
     shard: int | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
     num_shards: int = HfArg(default=1, help="How many shares there are.")
 
-    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "origin", "chunks", "shard", "num_shards")
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "origin", "chunks", "cache", "shard", "num_shards")
 
     def __post_init__(self) -> None:
         if self.mode not in MIXES:
@@ -71,8 +65,6 @@ class HarvestArguments(StageArguments):
                 raise UserError(f"--{name} must be at least {number}, got {getattr(self, name)}")
         if not 0 <= self.mix.random_share <= 1:
             raise UserError(f"--random_share must be from 0 to 1, got {self.random_share}")
-        if self.weights is not None and len(self.weights) != len(TERMS):
-            raise UserError(f"--weights takes {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(self.weights)}")
         if self.num_shards < 1 or not 0 <= (self.shard or 0) < self.num_shards:
             raise UserError(f"--shard must be from 0 to --num-shards - 1, got {self.shard} of {self.num_shards}")
         if self.num_shards > 1 and self.shard is None:
@@ -108,20 +100,11 @@ class HarvestArguments(StageArguments):
                     f"{self.origin!r} was made from chunks with the digest {indexed['xxh3_128']}, but {self.chunks!r} "
                     f"has {given['xxh3_128']}; index these chunks with ctxsim index, or leave out --chunks"
                 )
-        settings = OriginSettings.load(origin_folder(self.origin)).override(**self._overrides())
+        settings = OriginSettings.load(origin_folder(self.origin)).override(**self.overrides())
         return {"origin": found, "settings": settings.to_json()}
 
-    def _overrides(self) -> dict[str, Any]:
-        return {
-            "mode": self.compare_by,
-            "weights": None if self.weights is None else ScoreWeights(*self.weights),
-            "num_contexts": self.num_contexts,
-            "screen_chunks": self.screen_chunks,
-            "background_size": self.background_size,
-            "lexical_weight": self.lexical_weight,
-        }
-
-    def open_origin(self, device: torch.device) -> OriginSimilarity:
-        origin = OriginSimilarity.from_pretrained(self.origin, device=device, **self._overrides())
-        origin.context_sets.max_remembered = 1  # no sentence comes in two groups
+    def open_on(self, device: torch.device) -> OriginSimilarity:
+        """Open the origin on a device."""
+        origin = self.open_origin(self.origin, str(device))
+        origin.contexts.sets.max_remembered = 1  # no sentence comes in two groups
         return origin

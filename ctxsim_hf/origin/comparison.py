@@ -1,10 +1,10 @@
 """Two sentences' scores over the same contexts -> one number. Pure functions on matrices.
 
-Each mode turns score vectors into vectors whose cosine is the similarity. S is a sum of log-probabilities, all below
-zero, so the cosine of the raw scores (Eq. 4) hardly leaves 1; the other modes say how much better than usual a
+Each of them turns score vectors into vectors whose cosine is the similarity. S is a sum of log-probabilities, all below
+zero, so the cosine of the raw scores (Eq. 4) hardly leaves 1; the others say how much better than usual a
 sentence fits, where *usual* is how a fixed background of corpus sentences fits the same contexts.
 
-| mode | vector |
+| comparison | vector |
 |---|---|
 | `cosine` | the scores |
 | `centered` | minus the background's mean in each context |
@@ -18,40 +18,40 @@ import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
 
-MODES = ("cosine", "centered", "zscore", "whitened")
+COMPARISONS = ("cosine", "centered", "zscore", "whitened")
 RIDGE = 0.03  # added to the background's correlation matrix: how far below its noise a direction is still believed
 RESAMPLES = 200
 
 
-def comparable(mode: str, scores: np.ndarray, background: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
+def comparable(compare_by: str, scores: np.ndarray, background: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
     """Scores (sentences, contexts) as vectors to be compared by cosine, of the same shape.
 
     Args:
-        mode (`str`): One of `MODES`.
+        compare_by (`str`): One of `COMPARISONS`.
         scores (`np.ndarray`): S of the sentences.
         background (`np.ndarray`): S of the background sentences in the same contexts, (background, contexts); `cosine`
             does not look at it.
         ridge (`float`): For `whitened`.
     """
-    check_mode(mode)
-    if mode == "cosine":
+    check_comparison(compare_by)
+    if compare_by == "cosine":
         return scores
     if not len(background):
-        raise UserError(f"the mode {mode!r} needs background sentences, got none")
+        raise UserError(f"{compare_by!r} needs background sentences, got none")
     centered = scores - background.mean(0)
-    if mode == "centered":
+    if compare_by == "centered":
         return centered
     deviation = background.std(0)
     # A context that all the background fits alike tells nothing.
     scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-    if mode == "zscore":
+    if compare_by == "zscore":
         return centered * scale
     return whiten(centered * scale, (background - background.mean(0)) * scale, ridge)
 
 
-def check_mode(mode: str) -> None:
-    if mode not in MODES:
-        raise UserError(f"unknown similarity mode {mode!r}; expected one of {', '.join(MODES)}")
+def check_comparison(name: str) -> None:
+    if name not in COMPARISONS:
+        raise UserError(f"unknown comparison {name!r}; expected one of {', '.join(COMPARISONS)}")
 
 
 def whiten(vectors: np.ndarray, background: np.ndarray, ridge: float) -> np.ndarray:

@@ -1,90 +1,110 @@
-"""What an index stores of every context: the discriminator's part and, for a light generator, the normaliser.
+"""What an index keeps of every context for its context models, made in blocks of chunks.
 
-Made in blocks of chunks. A block on disk is not made again after an interruption, and each is made on one thread (an
-LSTM gains nothing from a second), so that the bytes are the same for any number of processes.
+Each block is made on one thread (an LSTM gains nothing from a second), so that the bytes are the same for any number
+of processes.
 """
 
 import shutil
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 from transformers.utils.logging import disable_progress_bar
 
-from ctxsim_hf.origin.context_index import NORMALISERS, PARTS, PARTS_REST, TOKENS
-from ctxsim_hf.origin.fit_score import ContextTokens
-from ctxsim_hf.origin.models import OriginModels
-from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, LightGeneratorScorer
-from ctxsim_hf.runtime.parallel import ordered_map
-from ctxsim_hf.runtime.stage import Stage
+from ctxsim_hf.context_models.base import ContextModel
+from ctxsim_hf.context_models.registry import (
+    load_context_model,
+    register_context_model,
+    registered_context_models,
+)
+from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.origin.context_index import STORED, TOKENS, IndexSentences, open_texts
+from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, TOKENIZER, Layout
+from ctxsim_hf.runtime.files import whole_folder, writing
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
 
 BLOCKS = "blocks"
 CHUNKS_PER_BLOCK = 4000  # whose sentences are encoded together
 
 
-def num_contexts(chunks: TokenizedChunks) -> int:
-    return len(chunks) - 2 * (len(chunks.chunk_starts) - 1)
+@dataclass
+class ContextArrays:
+    """The arrays of an origin folder that has its models, tokens and texts already, as blocks of work."""
 
+    folder: Path
+    # Pickled with the work, so that a worker knows what its parent registered.
+    registered: dict[str, type[ContextModel]] = field(default_factory=registered_context_models)
 
-def write_context_arrays(stage: Stage, chunks: TokenizedChunks, workers: int) -> None:
-    """Fill `index/` of an origin folder that has its models and tokens already."""
-    if not stage.has(f"index/{PARTS_REST}"):  # the last that is written
-        _write_arrays(stage, chunks, workers)
-    shutil.rmtree(stage.folder / BLOCKS, ignore_errors=True)
+    @cached_property
+    def _chunks(self) -> TokenizedChunks:
+        return open_tokenized(self.folder / INDEX / TOKENS)
 
+    def blocks(self) -> list[str]:
+        if not Layout.load(self.folder).storing_models(self.folder):
+            return []
+        return [f"{start:09d}" for start in range(0, self._chunks.num_chunks, CHUNKS_PER_BLOCK)]
 
-def _write_arrays(stage: Stage, chunks: TokenizedChunks, workers: int) -> None:
-    number = len(chunks.chunk_starts) - 1
-    blocks = [range(start, min(number, start + CHUNKS_PER_BLOCK)) for start in range(0, number, CHUNKS_PER_BLOCK)]
-    names = [f"{BLOCKS}/{block.start:09d}.npz" for block in blocks]
-    missing = {name: block for name, block in zip(names, blocks, strict=True) if not stage.has(name)}
-    made = ordered_map(partial(_make_block, stage.folder), missing.values(), workers)
-    done = len(blocks) - len(missing)
-    bar = tqdm(made, desc="contexts", unit="block", total=len(blocks), initial=done, disable=None)
-    for name, arrays in zip(missing, bar, strict=True):
-        with stage.writing(name) as path, path.open("wb") as file:
+    def is_done(self, name: str) -> bool:
+        return self._path(name).exists() or (self.folder / INDEX / STORED).exists()
+
+    def _path(self, name: str) -> Path:
+        return self.folder / BLOCKS / f"{name}.npz"
+
+    @torch.inference_mode()
+    def run_block(self, name: str) -> None:
+        for model_type, model_class in self.registered.items():
+            register_context_model(model_type, model_class)
+        start = int(name)
+        block = np.arange(start, min(self._chunks.num_chunks, start + CHUNKS_PER_BLOCK))
+        models, sentences, width = _open(self.folder)
+        contexts = Contexts(sentences, *self._chunks.neighbours(self._chunks.contexts_of(block), width))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            arrays = {
+                f"{model_name}/{array_name}": array
+                for model_name, model in models.items()
+                for array_name, array in model.stored(contexts).items()
+            }
+        finally:
+            torch.set_num_threads(threads)
+        with writing(self._path(name)) as path, path.open("wb") as file:
             np.savez(file, **arrays)
-    first = np.load(stage.folder / names[0])
-    for name in (NORMALISERS, PARTS, PARTS_REST):
-        key = Path(name).stem
-        if key not in first:
-            continue
-        shape = (num_contexts(chunks), *first[key].shape[1:])
-        with stage.writing(f"index/{name}") as path:
+
+    def merge(self) -> None:
+        """Put the blocks together, one array for each name."""
+        if names := self.blocks():
+            target = self.folder / INDEX / STORED
+            if not target.exists():
+                with whole_folder(target) as folder:
+                    self._merge([self._path(name) for name in names], folder)
+        shutil.rmtree(self.folder / BLOCKS, ignore_errors=True)
+
+    def _merge(self, paths: list[Path], folder: Path) -> None:
+        first = np.load(paths[0])
+        for key in first.files:
+            shape = (self._chunks.num_contexts, *first[key].shape[1:])
+            path = folder / f"{key}.npy"
+            path.parent.mkdir(exist_ok=True)
             whole = np.lib.format.open_memmap(path, mode="w+", dtype=first[key].dtype, shape=shape)
             row = 0
-            for block_name in names:
-                part = np.load(stage.folder / block_name)[key]
+            for block in paths:
+                part = np.load(block)[key]
                 whole[row : row + len(part)] = part
                 row += len(part)
             whole.flush()
 
 
-@torch.inference_mode()
-def _make_block(folder: Path, block: range) -> dict[str, np.ndarray]:
-    models, chunks = _opened(folder)
-    tokens = ContextTokens(chunks, *chunks.neighbours(chunks.contexts_of(np.array(block)), models.width))
-    found: dict[str, np.ndarray] = {}
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        for scorer in models.scorers():
-            if isinstance(scorer, DiscriminatorScorer):
-                parts = scorer.prepare_contexts(tokens).cpu().numpy()
-                half = parts.astype(np.float16)
-                found[Path(PARTS).stem] = half
-                found[Path(PARTS_REST).stem] = (parts - half).astype(np.float16)
-            elif isinstance(scorer, LightGeneratorScorer):
-                found[Path(NORMALISERS).stem] = scorer.prepare_contexts(tokens).source[1].cpu().numpy()
-    finally:
-        torch.set_num_threads(threads)
-    return found
-
-
 @lru_cache(maxsize=1)
-def _opened(folder: Path) -> tuple[OriginModels, TokenizedChunks]:
+def _open(folder: Path) -> tuple[dict[str, ContextModel], IndexSentences, int]:
+    """Open what a process needs for all its blocks. On the CPU: there may be many such processes, and what they store
+    should be the same on every machine."""
     disable_progress_bar()  # of reading weights: every process would show one
-    return OriginModels.for_indexing(folder), open_tokenized(folder / "index" / TOKENS)
+    layout = Layout.load(folder)
+    names = layout.storing_models(folder)
+    models = {name: load_context_model(folder / CONTEXT_MODELS / name) for name in names}
+    tokens = open_tokenized(folder / INDEX / TOKENS)
+    return models, IndexSentences(open_texts(folder / INDEX), tokens, open_tokenizer(folder / TOKENIZER)), layout.width

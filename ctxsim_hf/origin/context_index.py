@@ -1,114 +1,154 @@
 """The contexts of a corpus, made ready to be searched: what `ctxsim index` writes, opened at once.
 
-A context is the index of the sentence taken out, among the sentences of the train chunks. TF-IDF finds chunks for a
-sentence; the discriminator's part of each context (see its model) ranks their contexts. A part is kept as the sum of
-two half-precision numbers: ranking reads the first alone, half the bytes; together they are as good as single
-precision, for contexts that reach the fit score.
+A context is the number of the sentence taken out, among the sentences of the train chunks. TF-IDF finds chunks for a
+sentence; what context models want kept of every context lies beside it, by the name of the model and of the array.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import torch
 import xxhash
+from transformers import TokenizersBackend
 
-from ctxsim_hf.origin.fit_score import ContextTokens
+from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
-from ctxsim_hf.text.chunks import Chunk
-from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
+from ctxsim_hf.text.chunks import Chunk, Context
+from ctxsim_hf.text.tokenized import TokenizedChunks, TokenizedSentences, open_tokenized, tokenize_sentences
 
-TFIDF, TOKENS, CHUNKS = "tfidf", "tokens", "chunks.arrow"
-SENTENCE_KEYS, PARTS, PARTS_REST, NORMALISERS = (
-    "sentence_keys.npy",
-    "context_parts.npy",
-    "context_parts_rest.npy",
-    "normalisers.npy",
-)
+TFIDF, TOKENS, CHUNKS, STORED, SENTENCE_KEYS = "tfidf", "tokens", "chunks.arrow", "stored", "sentence_keys.npy"
 
 
 def sentence_key(sentence: str) -> int:
-    """Equal for sentences that differ in nothing but case, punctuation and white space."""
+    """Return a hash that is equal for sentences that differ in nothing but case, punctuation and white space."""
     return xxhash.xxh3_64_intdigest("".join(c for c in sentence.casefold() if c.isalnum()).encode())
+
+
+@dataclass(frozen=True)
+class IndexSentences:
+    """The sentences of an index as a store for contexts: its own tokens, and any other tokenizer's made when asked."""
+
+    table: pa.Table
+    chunks: TokenizedChunks
+    tokenizer: TokenizersBackend
+
+    def texts(self, numbers: np.ndarray) -> list[str]:
+        chunks = self.chunks.chunks_of(numbers)
+        rows = {chunk: self.table["sentences"][chunk].as_py() for chunk in set(chunks.tolist())}
+        places = numbers - self.chunks.chunk_starts[chunks]
+        return [rows[chunk][place] for chunk, place in zip(chunks.tolist(), places.tolist(), strict=True)]
+
+    def tokens(self, numbers: np.ndarray, tokenizer: TokenizersBackend) -> TokenizedSentences:
+        if tokenizer is self.tokenizer:
+            return self.chunks.pick(numbers)
+        return tokenize_sentences(tokenizer, self.texts(numbers))
+
+
+class StoredRows(Mapping[str, np.ndarray]):
+    """Some rows of the arrays kept for a model, read when asked for."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> None:
+        self._arrays, self._rows = arrays, rows
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name][self._rows]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+@dataclass(frozen=True)
+class IndexedContexts:
+    """Some contexts of an index."""
+
+    index: "ContextIndex"
+    numbers: np.ndarray
+
+    def for_model(self, name: str) -> Contexts:
+        left, right = self.index.chunks.neighbours(self.numbers, self.index.width)
+        rows = self.index.chunks.context_rows(self.numbers)
+        return Contexts(self.index.sentences, left, right, StoredRows(self.index.stored.get(name, {}), rows))
 
 
 @dataclass(frozen=True)
 class ContextIndex:
     tfidf: TfidfIndex
-    chunks: TokenizedChunks
-    table: pa.Table  # chunk_id, doc_id, source, split, sentences: the texts
+    sentences: IndexSentences
     sentence_keys: np.ndarray  # (sentences,)
-    parts: np.ndarray  # (contexts, part), half precision
-    parts_rest: np.ndarray  # (contexts, part), half precision: what `parts` lost
-    normalisers: np.ndarray | None  # (contexts,): of the light generator's question `sentence`
+    stored: Mapping[str, Mapping[str, np.ndarray]]  # model -> name -> (contexts, ...)
     width: int
 
     @classmethod
-    def open(cls, folder: str | Path, width: int) -> "ContextIndex":
+    def open(cls, folder: str | Path, tokenizer: TokenizersBackend, width: int) -> "ContextIndex":
+        """Map the files of an index.
+
+        Args:
+            folder (`str` or `Path`): `index` of an origin folder.
+            tokenizer (`TokenizersBackend`): The one that made its tokens.
+            width (`int`): Sentences on each side of a context.
+        """
         folder = Path(folder)
-
-        def array(name: str) -> np.ndarray:
-            return np.load(folder / name, mmap_mode="r", allow_pickle=False)
-
+        stored: dict[str, dict[str, np.ndarray]] = {}
+        for path in sorted((folder / STORED).glob("*/*.npy")):
+            stored.setdefault(path.parent.name, {})[path.stem] = _map(path)
         return cls(
             tfidf=TfidfIndex.open(folder / TFIDF),
-            chunks=open_tokenized(folder / TOKENS),
-            table=pa.ipc.open_file(pa.memory_map(str(folder / CHUNKS))).read_all(),
-            sentence_keys=array(SENTENCE_KEYS),
-            parts=array(PARTS),
-            parts_rest=array(PARTS_REST),
-            normalisers=array(NORMALISERS) if (folder / NORMALISERS).exists() else None,
+            sentences=IndexSentences(open_texts(folder), open_tokenized(folder / TOKENS), tokenizer),
+            sentence_keys=_map(folder / SENTENCE_KEYS),
+            stored=stored,
             width=width,
         )
 
-    @cached_property
+    @property
+    def chunks(self) -> TokenizedChunks:
+        return self.sentences.chunks
+
+    @property
     def num_contexts(self) -> int:
-        return len(self.parts)
+        return self.chunks.num_contexts
 
-    def rows(self, contexts: np.ndarray) -> np.ndarray:
-        """Where the contexts stand in the arrays: the first and the last sentence of a chunk are none."""
-        return contexts - 2 * self.chunks.chunks_of(contexts) - 1
+    def contexts(self, numbers: np.ndarray) -> IndexedContexts:
+        """Return these contexts, for a scorer."""
+        return IndexedContexts(self, numbers)
 
-    def contexts_at(self, rows: np.ndarray) -> np.ndarray:
-        """The contexts that stand there: the other way round."""
-        chunk_rows = self.chunks.chunk_starts - 2 * np.arange(len(self.chunks.chunk_starts))
-        return rows + 2 * (np.searchsorted(chunk_rows, rows, side="right") - 1) + 1
-
-    def without(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
-        """The contexts that do not hold the sentence itself on a side."""
-        left, right = self.chunks.neighbours(contexts, self.width)
-        sides = np.concatenate([left, right], axis=1)
-        same = (self.sentence_keys[sides] == np.uint64(sentence_key(sentence))) & (sides >= 0)
-        return contexts[~same.any(1)]
+    def without(self, keys: np.ndarray, contexts: np.ndarray) -> np.ndarray:
+        """Leave out contexts that hold a sentence with one of these keys on a side."""
+        sides = np.concatenate(self.chunks.neighbours(contexts, self.width), axis=1)
+        held = np.isin(self.sentence_keys[sides], keys) & (sides >= 0)
+        return contexts[~held.any(1)]
 
     def screened_contexts(self, chunks: np.ndarray) -> np.ndarray:
-        """All contexts of these chunks."""
+        """Return all contexts of these chunks."""
         return self.chunks.contexts_of(np.asarray(chunks, dtype=np.int64))
 
-    def tokens(self, contexts: np.ndarray) -> ContextTokens:
-        """The contexts for a scorer, with what is stored of them."""
-        rows = self.rows(contexts)
-        left, right = self.chunks.neighbours(contexts, self.width)
-        parts = self.parts[rows].astype(np.float32) + self.parts_rest[rows].astype(np.float32)
-        return ContextTokens(
-            self.chunks,
-            left,
-            right,
-            discriminator_parts=torch.from_numpy(parts),
-            normalisers=None if self.normalisers is None else torch.from_numpy(self.normalisers[rows]),
-        )
-
-    def text(self, contexts: np.ndarray) -> list[tuple[Chunk, int]]:
-        """For each context its chunk and the position of the sentence taken out."""
-        numbers = self.chunks.chunks_of(contexts)
+    def chunk_of(self, sentences: np.ndarray) -> list[tuple[Chunk, int]]:
+        """Return for each sentence its chunk and its position there."""
+        numbers = self.chunks.chunks_of(sentences)
         # Not `take`, which would copy the whole table.
-        rows = [self.table.slice(number, 1).to_pylist()[0] for number in numbers.tolist()]
-        positions = contexts - self.chunks.chunk_starts[numbers]
+        rows = [self.sentences.table.slice(number, 1).to_pylist()[0] for number in numbers.tolist()]
+        positions = sentences - self.chunks.chunk_starts[numbers]
         return [(Chunk.from_row(row), int(position)) for row, position in zip(rows, positions, strict=True)]
 
-    def sentences(self, numbers: Sequence[int] | np.ndarray) -> list[str]:
-        """Texts of sentences."""
-        return [chunk.sentences[position] for chunk, position in self.text(np.asarray(numbers))]
+    def context_texts(self, contexts: np.ndarray) -> list[tuple[Context, Chunk]]:
+        """Return contexts as texts, each with its chunk."""
+        found = self.chunk_of(contexts)
+        return [(chunk.context_at(position, self.width), chunk) for chunk, position in found]
+
+    def texts(self, numbers: Sequence[int] | np.ndarray) -> list[str]:
+        """Return the texts of sentences."""
+        return self.sentences.texts(np.asarray(numbers))
+
+
+def open_texts(folder: Path) -> pa.Table:
+    """Map the texts of an index: chunk_id, doc_id, source, split, sentences."""
+    return pa.ipc.open_file(pa.memory_map(str(folder / CHUNKS))).read_all()
+
+
+def _map(path: Path) -> np.ndarray:
+    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array

@@ -4,16 +4,16 @@ A fit is given in deviations above the background's mean in the same context, so
 """
 
 import textwrap
-from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from ctxsim_hf.origin.comparison import comparable
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.fit_score import ContextScorer
-from ctxsim_hf.origin.similarity import PairScores
-from ctxsim_hf.text.chunks import Chunk, Context
+from ctxsim_hf.origin.contexts_signal import ContextComparison
+from ctxsim_hf.text.chunks import Context
 
 SHOWN = 3
 WIDTH = 110
@@ -46,15 +46,16 @@ class Explanation:
     similarity: float
     spread: float
     directional: tuple[float, float]  # over the contexts of either sentence alone
-    by_contexts: float  # the similarity, where words have no weight
-    lexical: float | None  # that by words, where it has a weight
+    signals: dict[str, float]  # what each signal says
+    shares: dict[str, float]  # how much each counts, together 1
     num_contexts: tuple[int, int]
     both: list[ContextFit]
     first_better: list[ContextFit]
     second_better: list[ContextFit]
 
     def __str__(self) -> str:
-        parts = "" if self.lexical is None else f" (by contexts {self.by_contexts:.3f}, by words {self.lexical:.3f})"
+        named = [f"{name} {value:.3f} x {self.shares[name]:.0%}" for name, value in self.signals.items()]
+        parts = f" ({', '.join(named)})" if len(named) > 1 else ""
         lines = [
             f"1  {self.sentence1}",
             f"2  {self.sentence2}",
@@ -73,20 +74,40 @@ class Explanation:
         return "\n".join(lines)
 
 
+class _Pair(Protocol):
+    """What an origin says of a pair."""
+
+    signals: dict[str, float]
+    shares: dict[str, float]
+
+    @property
+    def similarity(self) -> float: ...
+    @property
+    def spread(self) -> float: ...
+
+
 def explain(
     sentence1: str,
     sentence2: str,
-    pair: PairScores,
+    pair: _Pair,
+    contexts: ContextComparison,
     index: ContextIndex,
     scorer: ContextScorer,
-    counted: Collection[str],
 ) -> Explanation:
-    """Args: as in `Explanation`; `scorer` answers every term that is to be shown, those that do not count too."""
-    fits = comparable("zscore", pair.scores, pair.background)  # (2, contexts)
+    """Put together why two sentences are as alike as they are.
+
+    Args:
+        sentence1, sentence2 (`str`): The sentences.
+        pair: What the origin says of them.
+        contexts (`ContextComparison`): What contexts say of them.
+        index (`ContextIndex`): Where the contexts stand.
+        scorer (`ContextScorer`): Answers every term that is to be shown, those that do not count too.
+    """
+    fits = comparable("zscore", contexts.scores, contexts.background)  # (2, contexts)
     found_for: dict[int, tuple[int, ...]] = {}  # a context may be in both sets, and is shown once
-    for place, context in enumerate(pair.contexts.tolist()):
-        found_for[context] = (*found_for.get(context, ()), 1 if place < pair.found_for_first else 2)
-    _, different = np.unique(pair.contexts, return_index=True)
+    for place, context in enumerate(contexts.contexts.tolist()):
+        found_for[context] = (*found_for.get(context, ()), 1 if place < contexts.found_for_first else 2)
+    _, different = np.unique(contexts.contexts, return_index=True)
     first, second = fits[:, different]
     lists = {
         "both": different[_best(np.minimum(first, second), (first > 0) & (second > 0))],
@@ -96,18 +117,20 @@ def explain(
     prepared = scorer.prepare_sentences([sentence1, sentence2])
 
     def describe(places: np.ndarray) -> list[ContextFit]:
-        contexts = pair.contexts[places]
-        terms = scorer.terms(prepared, scorer.prepare_contexts(index.tokens(contexts)))
-        texts = index.text(contexts)
+        numbers = contexts.contexts[places]
+        terms = scorer.terms(prepared, scorer.prepare_contexts(index.contexts(numbers)))
+        texts = index.context_texts(numbers)
         return [
             ContextFit(
-                *_context(*text, index.width),
-                found_for=found_for[int(pair.contexts[place])],
+                context,
+                chunk.doc_id,
+                chunk.source,
+                found_for=found_for[int(contexts.contexts[place])],
                 fit=(float(fits[0, place]), float(fits[1, place])),
                 terms={name: (float(values[0, row]), float(values[1, row])) for name, values in terms.items()},
-                counted=frozenset(counted),
+                counted=frozenset(contexts.terms),
             )
-            for row, (place, text) in enumerate(zip(places, texts, strict=True))
+            for row, (place, (context, chunk)) in enumerate(zip(places, texts, strict=True))
         ]
 
     return Explanation(
@@ -115,10 +138,10 @@ def explain(
         sentence2,
         pair.similarity,
         pair.spread,
-        pair.directional,
-        pair.by_contexts,
-        None if np.isnan(pair.lexical) else pair.lexical,
-        (pair.found_for_first, len(pair.contexts) - pair.found_for_first),
+        contexts.directional,
+        pair.signals,
+        pair.shares,
+        (contexts.found_for_first, len(contexts.contexts) - contexts.found_for_first),
         **{name: describe(places) for name, places in lists.items()},
     )
 
@@ -127,9 +150,3 @@ def _best(order: np.ndarray, eligible: np.ndarray) -> np.ndarray:
     """The places that come first in this order."""
     places = np.argsort(-order, kind="stable")
     return places[eligible[places]][:SHOWN]
-
-
-def _context(chunk: Chunk, position: int, width: int) -> tuple[Context, str, str]:
-    """The context there, its document and its source."""
-    left, right = chunk.sentences[max(0, position - width) : position], chunk.sentences[position + 1 :][:width]
-    return Context(chunk.chunk_id, position, left, chunk.sentences[position], right), chunk.doc_id, chunk.source

@@ -1,12 +1,6 @@
-"""Chunks and trained context models -> one origin folder, all that similarity needs: `ctxsim index`.
-
-origin.json       settings                 background.json   the sentences a score is compared with
-tokenizer/  discriminator/  generator/     the models; generator-<direction>/ where each has its own
-index/            see context_index.py     lexical/          word frequencies for the lexical term
-"""
+"""Chunks and context models -> one origin folder, all that similarity needs: `ctxsim index`. See layout.py."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,117 +12,166 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.origin.context_arrays import num_contexts, write_context_arrays
-from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, sentence_key
-from ctxsim_hf.origin.models import OriginModels
+from ctxsim_hf.context_models.registry import (
+    copy_context_model,
+    describe_context_model,
+    load_context_model,
+    model_type_of,
+)
+from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.origin.context_arrays import ContextArrays
+from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, open_texts, sentence_key
+from ctxsim_hf.origin.fit_score import answered_terms
+from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, SIGNALS, TOKENIZER, Layout
 from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
+from ctxsim_hf.origin.signals import copy_encoder, describe_encoder
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, write_json
+from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.files import whole_folder, write_json
+from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
+from ctxsim_hf.text.fast_tokenizer import copy_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 
 BACKGROUND_FILE = "background.json"
 BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
 
 @dataclass(kw_only=True)
 class IndexArguments(StageArguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
-    discriminator: str = HfArg(help="Folder made by ctxsim train discriminator.")
-    generator: list[str] = HfArg(help="Folder made by ctxsim train generator, or one for each direction.")
+    discriminator: str | None = HfArg(
+        default=None, help="Folder made by ctxsim train discriminator; it ranks the contexts that are found."
+    )
+    generator: list[str] = HfArg(
+        default_factory=list, help="Folder made by ctxsim train generator, or one for each direction."
+    )
+    context_model: list[str] = HfArg(default_factory=list, help="Any other context model: its folder or id on the Hub.")
+    encoder: str | None = HfArg(
+        default=None, help="A surrogate or SentenceTransformer, folder or id, for the signal `encoder`."
+    )
+    tokenizer: str | None = HfArg(
+        default=None, help="Folder with the tokenizer that the index counts by; by default that of the first model."
+    )
     ngrams: str = HfArg(default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does.")
     background: int = HfArg(default=256, help="Background sentences to keep in the folder.")
     seed: int = HfArg(default=0, help="Seed of the background.")
     workers: int = HfArg(default=1, help="Processes of one thread each; the output is the same for any number.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
-        *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "workers"),
+        *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "context_model", "encoder"),
+        *("tokenizer", "workers"),
     )
 
     def __post_init__(self) -> None:
         for name in ("background", "workers"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+        if not self.models:
+            raise UserError("an index needs a context model: name one with --generator or --context-model")
+
+    @property
+    def models(self) -> list[str]:
+        return [*([self.discriminator] if self.discriminator else []), *self.generator, *self.context_model]
 
 
 def run(arguments: IndexArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
+    models = [fetch_folder(name, "a context model") for name in arguments.models]
     inputs = {
         "chunks": describe_chunks(arguments.chunks),
-        "discriminator": describe_stage(arguments.discriminator, "train discriminator"),
-        "generator": [describe_stage(folder, "train generator") for folder in arguments.generator],
+        "context_models": [describe_context_model(folder) for folder in models],
     }
-    with Stage("index", arguments, inputs, packages=("torch", "transformers", "tokenizers", "numpy")) as stage:
+    encoder = None
+    if arguments.encoder is not None:
+        encoder = fetch_folder(arguments.encoder, "a sentence encoder")
+        inputs["encoder"] = describe_encoder(encoder)
+    with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
+            _copy_models(stage.folder, models, arguments.tokenizer)
+            if encoder is not None:
+                copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
             stage.finish(_write(stage, arguments))
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
         return counts
 
 
+def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> None:
+    """Copy the models, which must answer different terms, and the tokenizer of the index; write layout and settings."""
+    names = _names(models)
+    opened = {name: load_context_model(model) for name, model in names.items()}
+    answered = answered_terms(opened)
+    for name, model in names.items():
+        copy_context_model(model, folder / CONTEXT_MODELS / name)
+    candidates = [Path(tokenizer)] if tokenizer else [model for model in models if (model / "tokenizer.json").exists()]
+    if not candidates:
+        raise UserError("none of the context models has a fast tokenizer for the index; name one with --tokenizer")
+    copy_tokenizer(candidates[0], folder / TOKENIZER)
+    Layout(list(names), max(model.width for model in opened.values())).save(folder)
+    write_json(folder / SETTINGS_FILE, OriginSettings(weights=ScoreWeights.default_for(answered)).to_json())
+
+
+def _names(models: list[Path]) -> dict[str, Path]:
+    """Name the folders of models within an origin, by their type; several of one type are numbered."""
+    named: dict[str, Path] = {}
+    for model in models:
+        base = model_type_of(model).removeprefix("ctxsim_")
+        number = sum(name == base or name.startswith(f"{base}-") for name in named)
+        named[f"{base}-{number + 1}" if number else base] = model
+    return named
+
+
 def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
-    models = OriginModels.from_training(arguments.discriminator, arguments.generator)
-    models.copy_to(stage.folder)
-    chunks = tokenize_chunks(arguments.chunks, arguments.discriminator, "train")
-    index = stage.folder / "index"
+    chunks = tokenize_chunks(arguments.chunks, stage.folder / TOKENIZER, "train")
+    index = stage.folder / INDEX
     for name in ARRAYS:
-        if not stage.has(f"index/{TOKENS}/{name}.npy"):
-            with stage.writing(f"index/{TOKENS}/{name}.npy") as path, path.open("wb") as file:
-                np.save(file, getattr(chunks, name))
-    if not stage.has(f"index/{CHUNKS}"):
+        _save_array(stage, f"{INDEX}/{TOKENS}/{name}.npy", getattr(chunks, name))
+    if not stage.has(f"{INDEX}/{CHUNKS}"):
         _write_texts(stage, Path(arguments.chunks))
-    texts = pa.ipc.open_file(pa.memory_map(str(index / CHUNKS))).read_all()
-    if not stage.has(f"index/{TFIDF}"):
-        _build_tfidf(texts, index / TFIDF, arguments.ngrams)
-    if not stage.has(f"index/{SENTENCE_KEYS}"):
+    texts = open_texts(index)
+    if not stage.has(f"{INDEX}/{TFIDF}"):
+        TfidfIndex.build(_sentences(texts), index / TFIDF, ngrams=arguments.ngrams)
+    if not stage.has(f"{INDEX}/{SENTENCE_KEYS}"):
         keys = np.fromiter((sentence_key(s) for row in _sentences(texts) for s in row), np.uint64, len(chunks))
-        with stage.writing(f"index/{SENTENCE_KEYS}") as path, path.open("wb") as file:
-            np.save(file, keys)
-    if not stage.has("lexical"):
-        _write_folder(
-            stage.folder / "lexical",
-            TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save,
-        )
-    write_context_arrays(stage, chunks, arguments.workers)
+        _save_array(stage, f"{INDEX}/{SENTENCE_KEYS}", keys)
+    if not stage.has(f"{SIGNALS}/words"):
+        with whole_folder(stage.folder / SIGNALS / "words") as folder:
+            TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save(folder)
+    execute(ContextArrays(stage.folder), LocalExecutor(arguments.workers, "contexts"))
     write_json(stage.folder / BACKGROUND_FILE, _background(texts, chunks, arguments))
-    write_json(stage.folder / SETTINGS_FILE, OriginSettings().to_json())
-    return {"chunks": len(chunks.chunk_starts) - 1, "sentences": len(chunks), "contexts": num_contexts(chunks)}
+    return {"chunks": chunks.num_chunks, "sentences": len(chunks), "contexts": chunks.num_contexts}
+
+
+def _save_array(stage: Stage, name: str, array: np.ndarray) -> None:
+    if not stage.has(name):
+        with stage.writing(name) as path, path.open("wb") as file:
+            np.save(file, array)
 
 
 def _write_texts(stage: Stage, chunks: Path) -> None:
-    """The train chunks as one memory-mappable table."""
+    """Write the train chunks as one memory-mappable table."""
     columns = ["chunk_id", "doc_id", "source", "split", "sentences"]
     shards = sorted(chunks.glob(SHARD_PATTERN))
     schema = pq.read_schema(shards[0])
     schema = pa.schema([schema.field(name) for name in columns])
-    with stage.writing(f"index/{CHUNKS}") as path, pa.ipc.new_file(str(path), schema) as writer:
+    with stage.writing(f"{INDEX}/{CHUNKS}") as path, pa.ipc.new_file(str(path), schema) as writer:
         for shard in tqdm(shards, desc="texts", unit="shard", disable=None):
             writer.write_table(pq.read_table(shard, columns=columns, filters=[("split", "=", "train")]).cast(schema))
 
 
 def _sentences(texts: pa.Table) -> Iterator[list[str]]:
-    """The sentences of each chunk, a block at a time."""
+    """Yield the sentences of each chunk, read a block at a time."""
     for batch in texts.select(["sentences"]).to_batches(max_chunksize=1000):
         yield from batch.column(0).to_pylist()
 
 
-def _build_tfidf(texts: pa.Table, folder: Path, ngrams: str) -> None:
-    TfidfIndex.build(_sentences(texts), folder, ngrams=ngrams)
-
-
-def _write_folder(folder: Path, write: Any) -> None:
-    """A folder that exists is whole."""
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    write(temporary)
-    temporary.rename(folder)
-
-
 def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArguments) -> list[str]:
-    """Random sentences of the corpus, of ordinary length."""
+    """Draw random sentences of the corpus, of ordinary length."""
     low, high = BACKGROUND_TOKENS
     ordinary = np.flatnonzero((chunks.lengths >= low) & (chunks.lengths <= high))
     if len(ordinary) == 0:

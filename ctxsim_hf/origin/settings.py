@@ -4,15 +4,11 @@ origin.json; whoever opens the folder may override any of them. docs/experiments
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-from ctxsim_hf.origin.comparison import RIDGE, check_mode
-from ctxsim_hf.origin.score_weights import ScoreWeights
+from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.origin.comparison import RIDGE, check_comparison
 from ctxsim_hf.runtime.errors import UserError
-
-Scores = TypeVar("Scores", float, np.ndarray)
 
 SETTINGS_FILE = "origin.json"
 STRATEGIES = ("two_step", "random", "no_diversity")
@@ -22,23 +18,24 @@ STRATEGIES = ("two_step", "random", "no_diversity")
 class OriginSettings:
     r"""
     Args:
-        mode (`str`): How score vectors are compared: `cosine`, `centered`, `zscore` or `whitened`.
+        signals (`dict[str, float]`): Weights of the signals: `contexts`, `words`, `encoder`, or a registered one. See
+            signals.py for what a weight means.
+        compare_by (`str`): How score vectors are compared: `cosine`, `centered`, `zscore` or `whitened`.
         weights (`ScoreWeights`): Of the four terms of Eq. 3.
         num_contexts (`int`): Contexts in the set of one sentence.
         screen_chunks (`int`): Chunks that TF-IDF lets through for one sentence; a set holds one context of each at
-            most. The paper's settings are 20,000 chunks, 500 contexts, weights of 1 and the mode `cosine`.
+            most. The paper's settings are 20,000 chunks, 500 contexts, weights of 1 and `cosine`.
         rerank_candidates (`int`): Contexts that the discriminator lets through, for each of `num_contexts`.
         strategy (`str`): `two_step`; or, to measure what it is worth, `random` (no retrieval) or `no_diversity` (any
             number of contexts from one chunk, however alike).
         max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
         background_size (`int`): Background sentences that count, at most those kept in the folder.
         ridge (`float`): Of `whitened`.
-        lexical_weight (`float`): Weight of the cosine of the two sentences' words (`LetterCosine`) beside the
-            similarity by contexts, whose weight is 1; the similarity is their weighted mean.
         seed (`int`): Of the strategy `random` and of the context spread.
     """
 
-    mode: str = "whitened"
+    signals: dict[str, float] = field(default_factory=lambda: {"contexts": 1.0})
+    compare_by: str = "whitened"
     weights: ScoreWeights = field(default_factory=lambda: ScoreWeights(discriminative=0, sentence=0))
     num_contexts: int = 100
     screen_chunks: int = 500
@@ -47,11 +44,10 @@ class OriginSettings:
     max_jaccard: float = 0.5
     background_size: int = 256
     ridge: float = RIDGE
-    lexical_weight: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_mode(self.mode)
+        check_comparison(self.compare_by)
         if self.strategy not in STRATEGIES:
             raise UserError(f"unknown strategy {self.strategy!r}; expected one of {', '.join(STRATEGIES)}")
         for name in ("num_contexts", "screen_chunks", "rerank_candidates", "background_size"):
@@ -59,21 +55,16 @@ class OriginSettings:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.ridge <= 0:
             raise UserError(f"ridge must be above 0, got {self.ridge}")
-        if self.lexical_weight < 0:
-            raise UserError(f"lexical_weight must be at least 0, got {self.lexical_weight}")
+        if not self.active_signals:
+            raise UserError("every signal has the weight 0; at least one must count")
 
-    def with_lexical(self, by_contexts: Scores, lexical: Scores) -> Scores:
-        """The similarity by contexts, and that by words where it has a weight."""
-        if not self.lexical_weight:
-            return by_contexts
-        return (by_contexts + self.lexical_weight * lexical) / (1 + self.lexical_weight)
-
-    def with_lexical_spread(self, of_contexts: Scores) -> Scores:
-        """The spread of `with_lexical`, whose words stay as they are when other contexts are drawn."""
-        return of_contexts / (1 + self.lexical_weight)
+    @property
+    def active_signals(self) -> dict[str, float]:
+        """The signals that count."""
+        return {name: weight for name, weight in self.signals.items() if weight}
 
     def override(self, **values: Any) -> "OriginSettings":
-        """These settings with the given values in their place; None leaves one as it is."""
+        """Return these settings with the given values in their place; None leaves one as it is."""
         known = {f.name for f in fields(self)}
         if unknown := values.keys() - known:
             raise UserError(

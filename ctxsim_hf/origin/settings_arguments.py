@@ -1,11 +1,13 @@
 """The settings of an origin folder as flags, for every command that opens one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
+from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -13,32 +15,66 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class SettingsArguments:
+class OverrideArguments:
     """What to change of the settings of an origin folder."""
 
-    mode: str | None = HfArg(default=None, help="Compare by cosine, centered, zscore or whitened.")
+    compare_by: str | None = HfArg(default=None, help="Compare by cosine, centered, zscore or whitened.")
     weights: list[float] | None = HfArg(default=None, help=f"Weights of the terms {', '.join(TERMS)}.")
     num_contexts: int | None = HfArg(default=None, help="Contexts of each sentence.")
     screen_chunks: int | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
     strategy: str | None = HfArg(default=None, help="Choose contexts by two_step, random or no_diversity.")
     background_size: int | None = HfArg(default=None, help="Background sentences that count.")
-    lexical_weight: float | None = HfArg(default=None, help="Weight of the words themselves; that of contexts is 1.")
+    signals: list[str] | None = HfArg(
+        default=None, help="Weights of signals, such as contexts=1 words=0.5 encoder=1; see docs."
+    )
+    lexical_weight: float | None = HfArg(
+        default=None, help="Weight of the words themselves beside contexts=1: short for --signals contexts=1 words=W."
+    )
     cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
 
-    def open_origin(self, origin: str) -> "OriginSimilarity":
-        from ctxsim_hf.origin.similarity import OriginSimilarity  # and with it torch, which takes seconds
-
+    def overrides(self) -> dict[str, Any]:
+        """Return the settings to change, as [`OriginSettings`] has them; None for those that stay."""
         weights = self.weights
         if weights is not None and len(weights) != len(TERMS):
             raise UserError(f"--weights takes {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(weights)}")
-        return OriginSimilarity.from_pretrained(
-            origin,
-            cache_folder=self.cache,
-            mode=self.mode,
-            weights=None if weights is None else ScoreWeights(*weights),
-            num_contexts=self.num_contexts,
-            screen_chunks=self.screen_chunks,
-            strategy=self.strategy,
-            background_size=self.background_size,
-            lexical_weight=self.lexical_weight,
-        )
+        return {
+            "signals": signal_weights(self.signals, self.lexical_weight),
+            "compare_by": self.compare_by,
+            "weights": None if weights is None else ScoreWeights(*weights),
+            "num_contexts": self.num_contexts,
+            "screen_chunks": self.screen_chunks,
+            "strategy": self.strategy,
+            "background_size": self.background_size,
+        }
+
+    def open_origin(self, origin: str, device: str | None = None) -> "OriginSimilarity":
+        from ctxsim_hf.origin.similarity import OriginSimilarity  # and with it torch, which takes seconds
+
+        return OriginSimilarity.from_pretrained(origin, device=device, cache_folder=self.cache, **self.overrides())
+
+
+@dataclass(kw_only=True)
+class SettingsArguments(OverrideArguments):
+    """The same, where --mode has no other meaning and may stand for --compare-by."""
+
+    compare_by: str | None = HfArg(
+        default=None, aliases=["--mode"], help="Compare by cosine, centered, zscore or whitened."
+    )
+
+
+def signal_weights(signals: Sequence[str] | None, lexical_weight: float | None) -> dict[str, float] | None:
+    """Read `name=weight` of each signal, or what --lexical-weight is short for; None where neither is given."""
+    if lexical_weight is not None:
+        if signals is not None:
+            raise UserError("--lexical-weight is short for --signals contexts=1 words=W; leave one of them out")
+        return {"contexts": 1.0, "words": lexical_weight}
+    if signals is None:
+        return None
+    weights: dict[str, float] = {}
+    for signal in signals:
+        name, _, weight = signal.partition("=")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            raise UserError(f"expected --signals NAME=WEIGHT, such as words=0.5, got {signal!r}") from None
+    return weights

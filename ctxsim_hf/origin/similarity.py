@@ -1,113 +1,60 @@
-"""Two lists of sentences -> how alike each pair is, by the contexts they fit (Origin)."""
+"""Two lists of sentences -> how alike each pair is, by the signals of an origin (Origin)."""
 
 import json
-import logging
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
-from huggingface_hub import snapshot_download
-from tqdm import tqdm
 
 from ctxsim_hf import __version__
-from ctxsim_hf.origin.comparison import comparable, context_spread, cosine
+from ctxsim_hf.context_models.base import ContextModel, Ranker
+from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.context_models.terms import TERMS
+from ctxsim_hf.origin.candidates import Candidates
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
-from ctxsim_hf.origin.fit_score import ContextScorer, Prepared
+from ctxsim_hf.origin.contexts_signal import ContextComparison, ContextsSignal
+from ctxsim_hf.origin.explanation import Explanation, explain
+from ctxsim_hf.origin.fit_score import ContextScorer, answered_terms
+from ctxsim_hf.origin.group_scoring import GROUP_SCORERS, Labels, score_group
 from ctxsim_hf.origin.indexing import read_background
-from ctxsim_hf.origin.models import OriginModels
-from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
+from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout
 from ctxsim_hf.origin.settings import OriginSettings
-from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
-from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.origin.signals import CONTEXTS, mix, open_signal, shares
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.stage import read_stage, verify_files_once
-from ctxsim_hf.text.letters import LetterCosine
-from ctxsim_hf.text.lexical import TfidfCosine
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.sentence_checks import check_pairs
+from ctxsim_hf.text.signal import Signal
 
 if TYPE_CHECKING:
     import torch
 
-    from ctxsim_hf.origin.explanation import Explanation
-
-logger = logging.getLogger(__name__)
-
 DEFAULT_ORIGIN = "ctxsim/origin-light"
-REMEMBERED_CONTEXTS = 5000  # prepared, with their background scores; of a large seq2seq generator half a MB each
-
-
-@dataclass(frozen=True)
-class JudgedContexts:
-    """The context set of one sentence, ready to score any sentence in it."""
-
-    contexts: np.ndarray
-    prepared: Prepared
-    _score_background: Callable[[Prepared], dict[str, np.ndarray]]
-
-    @cached_property
-    def background(self) -> dict[str, np.ndarray]:
-        """Term -> (background, contexts). Not before somebody asks: the mode `cosine` does not."""
-        return self._score_background(self.prepared)
+DEVIATION_SENTENCES = 48  # of the background, every two of which are a pair
 
 
 @dataclass(frozen=True)
 class PairScores:
-    """All that is known of a pair: its contexts, those found for the first sentence first, and the scores in them."""
+    """What an origin says of a pair."""
 
-    settings: OriginSettings
-    contexts: np.ndarray
-    found_for_first: int
-    terms: dict[str, np.ndarray]  # term -> (2, contexts)
-    judged: Sequence[JudgedContexts]  # the sets of the two sentences
-    lexical: float  # cosine of the words; nan where it has no weight
-
-    @cached_property
-    def scores(self) -> np.ndarray:
-        """(2, contexts): S of the two sentences."""
-        return self.settings.weights.combine(self.terms)
-
-    @cached_property
-    def background(self) -> np.ndarray:
-        """(background, contexts): S of the background sentences."""
-        return self.settings.weights.combine(_side_by_side([found.background for found in self.judged]))
-
-    @cached_property
-    def vectors(self) -> np.ndarray:
-        """(2, contexts): their cosine is the similarity by contexts."""
-        return self._vectors(slice(None))
-
-    @property
-    def by_contexts(self) -> float:
-        return cosine(*self.vectors)
+    signals: dict[str, float]  # each signal that counts
+    shares: dict[str, float]  # the factor of each in the mean
+    contexts: ContextComparison | None  # where contexts count
 
     @property
     def similarity(self) -> float:
-        return self.settings.with_lexical(self.by_contexts, self.lexical)
+        return float(mix(self.signals, self.shares))
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the similarity over draws of contexts, the whitening held fixed."""
-        first, second = self.vectors
-        return self.settings.with_lexical_spread(context_spread(first, second, self.settings.seed))
-
-    @property
-    def directional(self) -> tuple[float, float]:
-        """The cosine over the contexts of the first sentence alone, and over those of the second alone."""
-        parts = slice(0, self.found_for_first), slice(self.found_for_first, None)
-        first, second = (cosine(*self._vectors(contexts)) for contexts in parts)
-        return first, second
-
-    def _vectors(self, contexts: slice) -> np.ndarray:
-        settings, scores = self.settings, self.scores[:, contexts]
-        if settings.mode == "cosine":
-            return scores
-        return comparable(settings.mode, scores, self.background[:, contexts], settings.ridge)
+        """Standard deviation of the similarity over draws of contexts; the other signals stay as they are."""
+        return self.shares[CONTEXTS] * self.contexts.spread if self.contexts else 0.0
 
 
 class OriginSimilarity:
@@ -116,32 +63,30 @@ class OriginSimilarity:
     and the settings: not on what else is asked in the same call.
 
     Sentences are compared as they come. One without a word known to the index has no contexts of its own; if neither
-    has any, their similarity is 0.
+    has any, their similarity by contexts is 0.
     """
 
     def __init__(
         self,
+        folder: Path,
         index: ContextIndex,
-        models: OriginModels,
-        background: Sequence[str],
-        lexical: LetterCosine,
+        models: Mapping[str, ContextModel],
         settings: OriginSettings,
         record: Mapping[str, Any],
         cache_folder: str | Path | None = None,
     ) -> None:
-        scorers = models.scorers()
-        discriminator = next(scorer for scorer in scorers if isinstance(scorer, DiscriminatorScorer))
-        self.index, self.settings, self._record = index, settings, record
-        self.scorer = ContextScorer(scorers, models.tokenizer, models.width, settings.weights)
-        answered = {term for scorer in scorers for term in scorer.terms}
-        every_term = ScoreWeights(**{term: float(term in answered) for term in TERMS})
-        self._explainer = ContextScorer(scorers, models.tokenizer, models.width, every_term)
-        self.context_sets = ContextSets(
-            index, self.scorer, discriminator, settings, _digest(record), Path(cache_folder) if cache_folder else None
-        )
-        self.lexical = lexical
-        self.background = self.scorer.prepare_sentences(background[: settings.background_size])
-        self._judged: OrderedDict[str, JudgedContexts] = OrderedDict()
+        self.folder, self.index, self.models, self.settings, self._record = folder, index, models, settings, record
+        self.background = read_background(folder)[: settings.background_size]
+        scorer = ContextScorer(models, settings.weights)
+        ranker = next(((name, model) for name, model in models.items() if isinstance(model, Ranker)), None)
+        candidates = Candidates(index, settings.screen_chunks, ranker)
+        cache = Path(cache_folder) if cache_folder else None
+        sets = ContextSets(index, scorer, candidates, settings, _digest(record), cache)
+        self.contexts = ContextsSignal(index, scorer, sets, self.background, settings)
+        self.signals: dict[str, Signal] = {
+            name: self.contexts if name == CONTEXTS else open_signal(name, folder / SIGNALS / name)
+            for name in settings.active_signals
+        }
 
     @classmethod
     def from_pretrained(
@@ -163,106 +108,108 @@ class OriginSimilarity:
         """
         folder = origin_folder(origin, revision)
         record = read_stage(folder, "index")
+        layout = Layout.load(folder)
         verify_files_once(folder, record)
-        models = OriginModels.from_origin(folder, device)
         return cls(
-            ContextIndex.open(folder / "index", models.width),
-            models,
-            read_background(folder),
-            LetterCosine(TfidfCosine.load(folder / "lexical")),
+            folder,
+            ContextIndex.open(folder / INDEX, open_tokenizer(folder / TOKENIZER), layout.width),
+            layout.open_models(folder, str(device or _default_device())),
             OriginSettings.load(folder).override(**settings),
             record,
             cache_folder=cache_folder,
         )
 
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """The factor of each signal in the mean; see signals.py."""
+        weights = self.settings.active_signals
+        return shares(weights, self._deviations() if len(weights) > 1 else {})
+
+    def _deviations(self) -> dict[str, float]:
+        """Measure how far each signal spreads over pairs of background sentences, by contexts in one pool for all."""
+        sentences = self.background[:DEVIATION_SENTENCES]
+        pairs = np.stack(np.triu_indices(len(sentences), 1), axis=1)
+        first, second = ([sentences[place] for place in side] for side in pairs.T)
+        return {
+            name: float(
+                score_group(self.contexts, sentences, pairs)[0].std()
+                if name == CONTEXTS
+                else signal.similarity(first, second).std()
+            )
+            for name, signal in self.signals.items()
+        }
+
     @property
     def signature(self) -> str:
         """Everything a score depends on, in one line: two figures with the same signature can be compared."""
-        inputs = self._record["inputs"]
-        generators = "+".join(generator["xxh3_128"][:8] for generator in inputs["generator"])
-        settings = self.settings.to_json() | {
-            "weights": ",".join(f"{w:g}" for w in self.settings.to_json()["weights"].values())
-        }
+        inputs, settings = self._record["inputs"], self.settings.to_json()
+        models = [f"{model['model_type']}={model['xxh3_128'][:8]}" for model in inputs["context_models"]]
         parts = {
             "origin": _digest(self._record)[:8],
-            "discriminator": inputs["discriminator"]["xxh3_128"][:8],
-            "generator": generators,
+            "context_models": "+".join(models),
             "chunks": inputs["chunks"]["xxh3_128"][:8],
             **settings,
+            "signals": "+".join(f"{name}={weight:g}" for name, weight in self.settings.active_signals.items()),
+            "weights": ",".join(f"{weight:g}" for weight in settings["weights"].values()),
             "ctxsim_hf": __version__,
             "torch": version("torch"),
         }
         return "|".join(f"{name}:{value}" for name, value in parts.items())
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """How alike the sentences of each pair are, (pairs,)."""
+        """Return how alike the sentences of each pair are, (pairs,)."""
         return np.array([pair.similarity for pair in self.compare(sentences1, sentences2)], dtype=np.float64)
 
     def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[PairScores]:
-        """Everything known of each pair."""
+        """Yield everything known of each pair."""
         check_pairs(sentences1, sentences2)
-        pairs = list(zip(sentences1, sentences2, strict=True))
-        lexical = [float("nan")] * len(pairs)
-        if self.settings.lexical_weight:
-            lexical = self.lexical.similarity(sentences1, sentences2).tolist()
-        few: set[str] = set()
-        progress = tqdm(pairs, desc="similarity", unit="pair", disable=None if len(pairs) > 1 else True)
-        for (sentence1, sentence2), overlap in zip(progress, lexical, strict=True):
-            judged = [self._judge(sentence) for sentence in (sentence1, sentence2)]
-            few |= {
-                sentence
-                for sentence, found in zip((sentence1, sentence2), judged, strict=True)
-                if len(found.contexts) < self.settings.num_contexts
-            }
-            prepared = self.scorer.prepare_sentences([sentence1, sentence2])
-            yield PairScores(
-                self.settings,
-                np.concatenate([found.contexts for found in judged]),
-                len(judged[0].contexts),
-                _side_by_side([self.scorer.terms(prepared, found.prepared) for found in judged]),
-                judged,
-                overlap,
-            )
-        if few:
-            wanted = self.settings.num_contexts
-            logger.warning(f"{len(few)} sentences have fewer than {wanted} contexts, e.g. {min(few)[:80]!r}")
+        others = {
+            name: signal.similarity(sentences1, sentences2).tolist()
+            for name, signal in self.signals.items()
+            if name != CONTEXTS
+        }
+        counts = CONTEXTS in self.signals
+        by_contexts = self.contexts.compare(sentences1, sentences2) if counts else [None] * len(sentences1)
+        for place, contexts in enumerate(by_contexts):
+            values = {name: contexts.similarity if contexts and name == CONTEXTS else others[name][place] for name in self.signals}
+            yield PairScores(values, self.shares, contexts)
 
-    def explain(self, sentence1: str, sentence2: str) -> "Explanation":
-        """Why two sentences are as alike as they are."""
-        from ctxsim_hf.origin.explanation import explain
+    def label(self, sentences: Sequence[str], pairs: np.ndarray, mode: str) -> Labels:
+        """Return scores and spreads of pairs within a group of sentences.
 
+        Args:
+            sentences (`Sequence[str]`): The group.
+            pairs (`np.ndarray`): (pairs, 2) places in the group.
+            mode (`str`): `pair`, contexts of the two sentences; or `group`, one pool of contexts for all.
+        """
+        first, second = ([sentences[member] for member in side] for side in pairs.T)
+        values, spreads = {}, np.zeros(len(pairs))
+        for name, signal in self.signals.items():
+            if name == CONTEXTS:
+                values[name], spreads = GROUP_SCORERS[mode](self.contexts, sentences, pairs)
+                spreads = self.shares[name] * spreads
+            else:
+                values[name] = signal.similarity(first, second)
+        return mix(values, self.shares), spreads
+
+    def explain(self, sentence1: str, sentence2: str) -> Explanation:
+        """Say why two sentences are as alike as they are."""
         (pair,) = self.compare([sentence1], [sentence2])
-        return explain(sentence1, sentence2, pair, self.index, self._explainer, self.scorer.weights.active)
-
-    def _judge(self, sentence: str) -> JudgedContexts:
-        if sentence not in self._judged:
-            (contexts,) = self.context_sets([sentence])
-            prepared = self.scorer.prepare_contexts(self.index.tokens(contexts))
-            score_background = partial(self.scorer.terms, self.background)
-            self._judged[sentence] = JudgedContexts(contexts, prepared, score_background)
-            while len(self._judged) * self.settings.num_contexts > REMEMBERED_CONTEXTS and len(self._judged) > 2:
-                self._judged.popitem(last=False)
-        self._judged.move_to_end(sentence)
-        return self._judged[sentence]
+        contexts = pair.contexts or next(self.contexts.compare([sentence1], [sentence2]))
+        every_term = ScoreWeights(**{term: float(term in answered_terms(self.models)) for term in TERMS})
+        return explain(sentence1, sentence2, pair, contexts, self.index, ContextScorer(self.models, every_term))
 
 
-def _side_by_side(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The terms over the contexts of both sentences."""
-    return {term: np.concatenate([part[term] for part in parts], axis=1) for term in parts[0]}
+def origin_folder(origin: str | Path, revision: str | None = None) -> Path:
+    """Return the folder itself, or what the Hub has under this id; its latest revision if None."""
+    return fetch_folder(str(origin), "a folder made by `ctxsim index`", revision=revision)
+
+
+def _default_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _digest(record: Mapping[str, Any]) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(record, sort_keys=True).encode())
-
-
-def origin_folder(origin: str | Path, revision: str | None = None) -> Path:
-    """The folder itself, or what the Hub has under this id; its latest revision if None."""
-    if Path(origin).exists() or Path(f"{origin}.partial").exists():
-        return Path(origin)
-    try:
-        return Path(snapshot_download(str(origin), revision=revision))
-    except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
-        raise UserError(
-            f"expected a folder made by `ctxsim index` or the id of one on the Hub, but {str(origin)!r} is no folder "
-            f"here and could not be fetched ({type(error).__name__})"
-        ) from error

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ctxsim_hf.context_models.collators import SpecialIds, Tensors
+from ctxsim_hf.context_models.collators import Tensors
+from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows
 from ctxsim_hf.train.batches import budget_runs
 

@@ -7,7 +7,8 @@ import torch
 from scipy.stats import spearmanr
 from transformers import TokenizersBackend
 
-from ctxsim_hf.context_models.collators import SpecialIds, Tensors
+from ctxsim_hf.context_models.collators import Tensors
+from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.labels import LabelMap, spread_weights

@@ -81,10 +81,32 @@ class TokenizedChunks(TokenizedSentences):
     chunk_starts: np.ndarray  # (chunks + 1,) into sentences
     document_starts: np.ndarray  # (documents + 1,) into sentences
 
+    @property
+    def num_chunks(self) -> int:
+        return len(self.chunk_starts) - 1
+
+    @property
+    def num_contexts(self) -> int:
+        """Contexts of all chunks: every sentence but the first and the last of each."""
+        return len(self) - 2 * self.num_chunks
+
+    def context_rows(self, contexts: np.ndarray) -> np.ndarray:
+        """Number contexts through all chunks, without the sentences that are none."""
+        return contexts - 2 * self.chunks_of(contexts) - 1
+
+    def contexts_at(self, rows: np.ndarray) -> np.ndarray:
+        """Return the contexts that have these numbers: the inverse of `context_rows`."""
+        first_rows = self.chunk_starts - 2 * np.arange(len(self.chunk_starts))
+        return rows + 2 * (np.searchsorted(first_rows, rows, side="right") - 1) + 1
+
+    def context_ranges(self, chunks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first context of each of these chunks, and the first sentence after its last context."""
+        return self.chunk_starts[chunks] + 1, self.chunk_starts[chunks + 1] - 1
+
     def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
         """The contexts of these chunks, in order: every sentence but the first and the last of each."""
-        firsts, lasts = self.chunk_starts[chunks] + 1, self.chunk_starts[chunks + 1] - 1
-        counts = lasts - firsts
+        firsts, ends = self.context_ranges(chunks)
+        counts = ends - firsts
         before = np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(firsts, counts) + np.arange(counts.sum()) - before
 

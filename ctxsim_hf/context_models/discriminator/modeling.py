@@ -17,7 +17,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput
 
-from ctxsim_hf.context_models.configuration_ctxsim import ContextDiscriminatorConfig
+from ctxsim_hf.context_models.discriminator.configuration import ContextDiscriminatorConfig
 from ctxsim_hf.context_models.input_checks import check_index, check_tokens, check_vocabulary
 
 # Sentences of like length go through the LSTM together, this many at a time. On a CPU that trains faster than one

@@ -12,7 +12,8 @@ from transformers import PreTrainedModel
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.collators import SentenceCollator, Tensors, draw_negatives
-from ctxsim_hf.context_models.configuration_ctxsim import HEADS, ContextDiscriminatorConfig
+from ctxsim_hf.context_models.discriminator.configuration import ContextDiscriminatorConfig
+from ctxsim_hf.context_models.discriminator.configuration import HEADS
 from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
 from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
 from ctxsim_hf.runtime.errors import UserError
@@ -63,6 +64,8 @@ class DiscriminatorTask:
                 head_size=arguments.head_size,
                 dropout=arguments.dropout,
                 pad_token_id=data.special.pad,
+                width=arguments.width,
+                max_sentence_tokens=arguments.max_sentence_tokens,
             )
         )
 

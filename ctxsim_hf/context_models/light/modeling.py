@@ -30,7 +30,8 @@ from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, LightContextGeneratorConfig
+from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.input_checks import check_index, check_tokens, check_vocabulary
 from ctxsim_hf.context_models.light.sampled_normaliser import sampled_normaliser
 

@@ -7,7 +7,8 @@ import torch
 from transformers import PreTrainedModel
 
 from ctxsim_hf.context_models.collators import SentenceCollator, Tensors
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, LightContextGeneratorConfig
+from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import EVALUATION_CONTEXTS, ContextData
 from ctxsim_hf.context_models.context_use import evaluate_context_use, unigram_counts
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
@@ -72,6 +73,8 @@ def new_light_generator(arguments: "GeneratorArguments", data: ContextData) -> L
             bos_token_id=data.special.bos,
             pad_token_id=data.special.pad,
             eos_token_id=data.special.eos,
+            width=arguments.width,
+            max_sentence_tokens=arguments.max_sentence_tokens,
         )
     )
     model.set_unigram_counts(torch.from_numpy(unigram_counts(data)))

@@ -22,7 +22,8 @@ from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.models.bart.modeling_bart import BartEncoder
 
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
+from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
+from ctxsim_hf.context_models.terms import DIRECTIONS
 
 IGNORED = -100  # the label of padding
 # Target tokens whose logits over the vocabulary are held at a time when scoring: a processor's cache likes it small.

@@ -6,8 +6,10 @@ import numpy as np
 import torch
 from transformers import AutoConfig, PreTrainedModel
 
-from ctxsim_hf.context_models.collators import GeneratorCollator, Tensors
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
+from ctxsim_hf.context_models.collators import Tensors
+from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
+from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import ContextData, check_vocabulary
 from ctxsim_hf.context_models.context_use import evaluate_context_use
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
@@ -45,7 +47,11 @@ class Seq2SeqGeneratorTask:
     def _new_model(self) -> ContextGeneratorModel:
         arguments = self.arguments
         width = self.train.width
-        ours = {"direction": arguments.direction, "max_sentences": 2 * width + 1}
+        ours = {
+            "direction": arguments.direction,
+            "max_sentences": 2 * width + 1,
+            "max_sentence_tokens": arguments.max_sentence_tokens,
+        }
         if arguments.init:
             start = AutoConfig.from_pretrained(arguments.init)
             if start.model_type not in ("bart", ContextGeneratorConfig.model_type):

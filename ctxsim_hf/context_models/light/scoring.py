@@ -1,0 +1,95 @@
+"""The light generator as a context model: the three generative terms of Eq. 3, each a matrix product."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from transformers import TokenizersBackend
+
+from ctxsim_hf.context_models.base import ContextModel
+from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
+from ctxsim_hf.context_models.sentence_tensors import SentenceTensors, SpecialIds
+from ctxsim_hf.context_models.terms import DIRECTIONS
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+
+NORMALISERS = "normalisers"  # of the question `sentence`, whose source is the context alone
+
+
+class LightSentences:
+    """Sentences as targets, and, for a direction that is asked for, as sources with their normalisers."""
+
+    def __init__(self, model: LightContextGeneratorModel, factors: SentenceFactors) -> None:
+        self.model, self.factors = model, factors
+        self._sources: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def source(self, direction: str) -> tuple[torch.Tensor, torch.Tensor]:
+        if direction not in self._sources:
+            source = self.model.source(direction, sentence=self.factors)
+            self._sources[direction] = source, self.model.normalisers(source)
+        return self._sources[direction]
+
+
+class LightContexts:
+    """The sides of contexts as targets, and, when asked for, the contexts as sources with their normalisers."""
+
+    def __init__(
+        self, model: LightContextGeneratorModel, sides: dict[str, SentenceFactors], normalisers: np.ndarray | None
+    ) -> None:
+        self.model, self.sides, self._stored = model, sides, normalisers
+
+    @cached_property
+    def source(self) -> tuple[torch.Tensor, torch.Tensor]:
+        source = self.model.source("sentence", **self.sides)
+        if self._stored is None:
+            return source, self.model.normalisers(source)
+        return source, torch.from_numpy(self._stored).to(source.device)
+
+
+class LightContextModel(ContextModel):
+    terms = DIRECTIONS
+    stores = True
+
+    def __init__(self, model: LightContextGeneratorModel, tokenizer: TokenizersBackend) -> None:
+        self.model, self.tokenizer, self.width = model.eval(), tokenizer, model.config.width
+        self.tensors = SentenceTensors(SpecialIds.of(tokenizer), model.config.max_sentence_tokens)
+
+    @classmethod
+    def load(cls, folder: Path, device: str) -> Self:
+        return cls(LightContextGeneratorModel.from_pretrained(folder).to(device), open_tokenizer(folder))
+
+    @torch.inference_mode()
+    def prepare_sentences(self, sentences: Sequence[str]) -> LightSentences:
+        return LightSentences(self.model, self._factors(tokenize_sentences(self.tokenizer, sentences)))
+
+    @torch.inference_mode()
+    def prepare_contexts(self, contexts: Contexts) -> LightContexts:
+        tokens = contexts.tokens(self.tokenizer, self.width)
+        factors = self._factors(tokens.sentences)
+        places = {"left": tokens.left, "right": tokens.right}
+        sides = {
+            name: factors.side(torch.from_numpy(place).to(self.model.device)) for name, place in places.items()
+        }
+        return LightContexts(self.model, sides, contexts.stored.get(NORMALISERS))
+
+    @torch.inference_mode()
+    def score(self, term: str, sentences: LightSentences, contexts: LightContexts) -> np.ndarray:
+        if term == "sentence":
+            target = sentences.factors
+            scores = self.model.log_prob_matrix(*contexts.source, target).T / target.length[:, None]
+        else:
+            target = contexts.sides[term]
+            scores = self.model.log_prob_matrix(*sentences.source(term), target) / target.length
+        found: np.ndarray = scores.cpu().numpy()
+        return found
+
+    @torch.inference_mode()
+    def stored(self, contexts: Contexts) -> dict[str, np.ndarray]:
+        return {NORMALISERS: self.prepare_contexts(contexts).source[1].cpu().numpy()}
+
+    def _factors(self, sentences: TokenizedSentences) -> SentenceFactors:
+        return self.model.encode_sentences(*self.tensors(sentences, self.model.device))

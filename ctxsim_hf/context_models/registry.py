@@ -1,0 +1,94 @@
+"""`model_type` -> the class of a context model.
+
+Ours are in a table. Those of others come in by [`register_context_model`], or, so that every process finds them, by an
+entry point of the group `ctxsim_hf.context_models` whose name is the model type:
+
+    [options.entry_points]
+    ctxsim_hf.context_models =
+        my_model_type = my_package.my_module:MyContextModel
+"""
+
+import importlib
+import json
+import shutil
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from ctxsim_hf.context_models.base import ContextModel
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage
+
+GROUP = "ctxsim_hf.context_models"
+_OURS = {
+    "ctxsim_discriminator": "ctxsim_hf.context_models.discriminator.scoring:DiscriminatorContextModel",
+    "ctxsim_light_generator": "ctxsim_hf.context_models.light.scoring:LightContextModel",
+    "ctxsim_generator": "ctxsim_hf.context_models.seq2seq.scoring:Seq2SeqContextModel",
+}
+_registered: dict[str, type[ContextModel]] = {}
+
+
+def register_context_model(model_type: str, model_class: type[ContextModel]) -> None:
+    """Let folders whose config.json has this `model_type` be opened as this class, in this process and its workers."""
+    if model_type in _OURS:
+        raise UserError(f"the model type {model_type!r} is taken by ctxsim_hf; choose another")
+    _registered[model_type] = model_class
+
+
+def registered_context_models() -> dict[str, type[ContextModel]]:
+    """Return what was registered in this process, to be registered in another."""
+    return dict(_registered)
+
+
+def context_model_class(model_type: str) -> type[ContextModel]:
+    if model_type in _registered:
+        return _registered[model_type]
+    if model_type in _OURS:
+        module, name = _OURS[model_type].split(":")
+        found: type[ContextModel] = getattr(importlib.import_module(module), name)
+        return found
+    for entry_point in entry_points(group=GROUP, name=model_type):
+        loaded: type[ContextModel] = entry_point.load()
+        return loaded
+    known = sorted({*_OURS, *_registered, *(entry_point.name for entry_point in entry_points(group=GROUP))})
+    raise UserError(
+        f"no context model is known for the model type {model_type!r}; expected one of {', '.join(known)}, or one "
+        "that was registered with register_context_model()"
+    )
+
+
+def model_type_of(folder: Path) -> str:
+    """Read the model type of a folder."""
+    path = folder / "config.json"
+    try:
+        return str(json.loads(path.read_text("utf-8"))["model_type"])
+    except FileNotFoundError:
+        raise UserError(f"expected a context model in {str(folder)!r}, but it has no config.json") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"expected a config.json with a model_type in {str(folder)!r}: {error}") from None
+
+
+def load_context_model(folder: Path, device: str = "cpu") -> ContextModel:
+    """Open the context model in a folder, whatever its kind."""
+    return context_model_class(model_type_of(folder)).load(folder, device)
+
+
+def copy_context_model(folder: Path, target: Path) -> None:
+    """Copy the model in a folder, without the traces of its training."""
+    target.mkdir(parents=True, exist_ok=True)
+    for pattern in context_model_class(model_type_of(folder)).files:
+        for path in folder.glob(pattern):
+            shutil.copyfile(path, target / path.name)
+
+
+def describe_context_model(folder: Path) -> dict[str, Any]:
+    """Describe a model for the stage.json of an index: its type, and what made it or the digests of its files."""
+    model_type = model_type_of(folder)
+    if (folder / STAGE_FILE).exists():
+        return {"model_type": model_type, **describe_stage(folder)}
+    files = {path.name: digest_file(path) for p in context_model_class(model_type).files for path in folder.glob(p)}
+    digest = xxhash.xxh3_128_hexdigest(json.dumps(files, sort_keys=True).encode())
+    return {"model_type": model_type, "xxh3_128": digest}

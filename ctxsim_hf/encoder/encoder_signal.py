@@ -1,0 +1,64 @@
+"""Sentence encoders as signals: the cosine of two sentences' vectors."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxsim_hf.runtime.errors import UserError
+
+Encode = Callable[[list[str]], np.ndarray]
+
+
+class EncoderSignal:
+    """
+    Args:
+        encode: Sentences to their vectors, (sentences, vector size). It is given each distinct sentence once.
+    """
+
+    def __init__(self, encode: Encode) -> None:
+        self.encode = encode
+
+    @classmethod
+    def open(cls, folder: Path) -> "EncoderSignal":
+        """Open a surrogate, or anything else that SentenceTransformer opens."""
+        from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+
+        try:
+            encoder = SentenceEncoder.from_pretrained(folder)
+        except UserError:
+            return cls(_sentence_transformer(folder))
+        return cls(lambda sentences: np.asarray(encoder.encode(sentences)))
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """Return vectors of length 1, zeros where the encoder gives zeros: (sentences, vector size)."""
+        vectors = np.asarray(self.encode(list(sentences)))
+        if vectors.ndim != 2 or len(vectors) != len(sentences):
+            raise UserError(
+                f"expected a vector for each of {len(sentences)} sentences, the encoder gave {vectors.shape}"
+            )
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths == 0, 1, lengths)
+
+    def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """Return cosines; 0 where either vector is zero."""
+        places = {sentence: place for place, sentence in enumerate(dict.fromkeys([*sentences1, *sentences2]))}
+        vectors = self.vectors(list(places))
+        first, second = ([places[sentence] for sentence in side] for side in (sentences1, sentences2))
+        return np.einsum("ij,ij->i", vectors[first], vectors[second], dtype=np.float64)
+
+
+def _sentence_transformer(folder: Path) -> Encode:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise UserError(
+            f"{str(folder)!r} is no surrogate and opens with sentence-transformers only: pip install "
+            "sentence-transformers"
+        ) from error
+    try:
+        model = SentenceTransformer(str(folder), trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"expected a sentence encoder in {str(folder)!r}: {reason}") from error
+    return lambda sentences: np.asarray(model.encode(sentences, show_progress_bar=False))

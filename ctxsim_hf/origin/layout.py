@@ -1,0 +1,50 @@
+"""What an origin folder consists of: layout.json names its context models and how its contexts were cut.
+
+origin.json        settings                    background.json    the sentences a score is compared with
+context_models/    a folder for each model     tokenizer/         by which the index counts and compares tokens
+index/             see context_index.py        signals/           what other signals need: words, an encoder
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ctxsim_hf.context_models.base import ContextModel
+from ctxsim_hf.context_models.registry import context_model_class, load_context_model, model_type_of
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.stage import write_json
+
+LAYOUT_FILE = "layout.json"
+FORMAT = 2
+CONTEXT_MODELS, TOKENIZER, INDEX, SIGNALS = "context_models", "tokenizer", "index", "signals"
+
+
+@dataclass(frozen=True)
+class Layout:
+    context_models: list[str]  # names of folders; no other is ever opened
+    width: int  # sentences on each side of a context, the most that a model reads
+
+    def save(self, folder: Path) -> None:
+        write_json(folder / LAYOUT_FILE, {"format": FORMAT} | asdict(self))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Layout":
+        try:
+            about = json.loads((folder / LAYOUT_FILE).read_text("utf-8"))
+            found = about.pop("format")
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            raise UserError(f"{str(folder / LAYOUT_FILE)!r} is damaged ({error}); make it again with ctxsim index") from None
+        if found != FORMAT:
+            raise UserError(
+                f"{str(folder)!r} has the format {found}, this version reads {FORMAT}; make it again with ctxsim index"
+            )
+        return cls(**about)
+
+    def open_models(self, folder: Path, device: str) -> dict[str, ContextModel]:
+        """Open all context models, by name."""
+        return {name: load_context_model(folder / CONTEXT_MODELS / name, device) for name in self.context_models}
+
+    def storing_models(self, folder: Path) -> list[str]:
+        """Name the models of which an index keeps something."""
+        places = {name: folder / CONTEXT_MODELS / name for name in self.context_models}
+        return [name for name, place in places.items() if context_model_class(model_type_of(place)).stores]
