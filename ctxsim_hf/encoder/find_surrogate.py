@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import xxhash
-from huggingface_hub import snapshot_download
 
-from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import digest_file, read_json
 
 FILES = ("*.json", "*.safetensors", "*.txt", "*.onnx")  # to fetch from the Hub
@@ -13,15 +12,7 @@ ONNX_SETTINGS = "onnx_surrogate.json"  # whoever has this was made by `ctxsim ex
 
 
 def find_surrogate(surrogate: str | Path) -> Path:
-    if Path(surrogate).is_dir():
-        return Path(surrogate)
-    try:
-        return Path(snapshot_download(str(surrogate), allow_patterns=list(FILES)))
-    except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
-        raise UserError(
-            f"expected the folder of a surrogate or its id on the Hub, but {str(surrogate)!r} is no folder here and "
-            f"could not be fetched ({type(error).__name__})"
-        ) from error
+    return fetch_folder(surrogate, "the folder of a surrogate", allow_patterns=FILES)
 
 
 def fingerprint(folder: Path) -> str:

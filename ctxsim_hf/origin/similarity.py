@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
-from huggingface_hub import snapshot_download
 from tqdm import tqdm
 
 from ctxsim_hf import __version__
@@ -25,7 +24,7 @@ from ctxsim_hf.origin.models import OriginModels
 from ctxsim_hf.origin.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
-from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.stage import read_stage, verify_files_once
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
@@ -256,13 +255,5 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 
 def origin_folder(origin: str | Path, revision: str | None = None) -> Path:
-    """The folder itself, or what the Hub has under this id; its latest revision if None."""
-    if Path(origin).exists() or Path(f"{origin}.partial").exists():
-        return Path(origin)
-    try:
-        return Path(snapshot_download(str(origin), revision=revision))
-    except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
-        raise UserError(
-            f"expected a folder made by `ctxsim index` or the id of one on the Hub, but {str(origin)!r} is no folder "
-            f"here and could not be fetched ({type(error).__name__})"
-        ) from error
+    """Return the folder itself, or what the Hub has under this id; its latest revision if None."""
+    return fetch_folder(origin, "a folder made by `ctxsim index`", revision=revision)

@@ -159,9 +159,7 @@ def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
     wanted = f"a folder made by `ctxsim {commands[0]}`" if commands else "a folder made by a ctxsim command"
     path = folder / STAGE_FILE
     if not path.exists():
-        partial = folder.with_name(folder.name + ".partial")
-        if partial.exists():
-            raise UserError(f"{str(folder)!r} is not finished yet; run the command that makes it again, to go on")
+        refuse_unfinished(folder)
         what = "has no stage.json" if folder.exists() else "does not exist"
         raise UserError(f"expected {wanted}, but {str(folder)!r} {what}")
     try:
@@ -172,6 +170,12 @@ def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
     if commands and made_by not in commands:
         raise UserError(f"expected {wanted}, but {str(folder)!r} was made by `ctxsim {made_by}`")
     return record
+
+
+def refuse_unfinished(folder: str | Path) -> None:
+    """Refuse a folder that an interrupted run left half made."""
+    if Path(f"{folder}.partial").is_dir():
+        raise UserError(f"{str(folder)!r} is not finished yet; run the command that makes it again, to go on")
 
 
 def verify_files(folder: str | Path, record: Mapping[str, Any], digests: bool = True) -> None:

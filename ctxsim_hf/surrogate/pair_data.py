@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
-from huggingface_hub import snapshot_download
 from tqdm import tqdm
 from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import cached_folder, describe_file
 from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage, read_stage, verify_files
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
@@ -42,16 +42,9 @@ class PairFolder:
 
     @classmethod
     def find(cls, pairs: str) -> "PairFolder":
-        """A folder here, or what the Hub has under this id."""
-        if Path(pairs).exists() or Path(f"{pairs}.partial").exists():
-            return cls(Path(pairs))
-        try:
-            return cls(Path(snapshot_download(pairs, repo_type="dataset", allow_patterns=["data/*.parquet"])))
-        except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
-            raise UserError(
-                f"expected pairs in a folder made by `ctxsim harvest` or in a data set on the Hub, but {pairs!r} is "
-                f"no folder here and could not be fetched ({type(error).__name__})"
-            ) from error
+        """Open a folder here, or what the Hub has under this id."""
+        expected = "a folder of pairs, as `ctxsim harvest` makes it,"
+        return cls(fetch_folder(pairs, expected, repo_type="dataset", allow_patterns=["data/*.parquet"]))
 
     def describe(self) -> dict[str, Any]:
         """For stage.json."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from huggingface_hub import hf_hub_download
 from transformers import AutoTokenizer
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import fill_from_preset
 from ctxsim_hf.surrogate.cross_task import CrossTask
@@ -152,16 +152,10 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
 
 
 def tokenizer_file(tokenizer: str) -> Path:
-    if Path(tokenizer).is_dir():
-        path = Path(tokenizer) / "tokenizer.json"
-        if path.exists():
-            return path
-    else:
-        try:
-            return Path(hf_hub_download(tokenizer, "tokenizer.json"))
-        except (OSError, ValueError):  # every error of the Hub's client is one of these
-            pass
-    raise UserError(f"no tokenizer in {tokenizer!r}: expected a file tokenizer.json there")
+    folder = fetch_folder(tokenizer, "a folder with a fast tokenizer", allow_patterns=["tokenizer.json"])
+    if not (folder / "tokenizer.json").exists():
+        raise UserError(f"no tokenizer in {tokenizer!r}: expected a file tokenizer.json there")
+    return folder / "tokenizer.json"
 
 
 def _describe_model(model: str) -> Any:
