@@ -32,7 +32,7 @@ class EvaluateArguments(SettingsArguments):
     tasks: list[str] = HfArg(default_factory=lambda: ["sts"], help=f"Of {', '.join([*TASKS, *GROUPS])}.")
     split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
     data_root: str | None = HfArg(
-        default=None, help="Folder of data sets named by their id, such as mteb/stsbenchmark-sts; the Hub if left out."
+        default=None, help="Folder of datasets named by their id, such as mteb/stsbenchmark-sts; the Hub if left out."
     )
     chunks: str | None = HfArg(
         default=None,
@@ -107,7 +107,7 @@ def evaluate_similarity(
         system (`Similarity`): Anything with `similarity(sentences1, sentences2)` that gives one number a pair.
         tasks (`Sequence[str]`): Names in `ctxsim_hf.evaluation.tasks.TASKS`, or of a group of them, such as `sts`.
         split (`str`): Split of the tasks.
-        data_root (`str` or `Path`, *optional*): Folder of data sets named by their id; None reads them from the Hub.
+        data_root (`str` or `Path`, *optional*): Folder of datasets named by their id; None reads them from the Hub.
         limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
     """
     return list(judge(type(system).__name__, [system], _load(expand_tasks(tasks), split, data_root, limit)).tasks)

@@ -27,7 +27,7 @@ def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosin
 
     Args:
         chunks (`str`, *optional*): Folder made by `ctxsim chunk`. None takes the documents.
-        data_root (`str` or `Path`, *optional*): Folder of data sets.
+        data_root (`str` or `Path`, *optional*): Folder of datasets.
     """
     if chunks is not None:
         return _cached(describe_chunks(chunks), lambda: _count_chunks(chunks))

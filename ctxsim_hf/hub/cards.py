@@ -1,7 +1,7 @@
 """The stage.json and results.json of a folder -> its card, from a template: `ctxsim card`.
 
 Every number of a card comes from these two files and from the settings beside them. The templates are in
-model_cards/; the data set's card is written with its files by dataset_scripts/build_harvested_pairs.py, and the
+model_cards/; the dataset's card is written with its files by dataset_scripts/build_harvested_pairs.py, and the
 metric's lies beside its script.
 """
 

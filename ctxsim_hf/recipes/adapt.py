@@ -43,13 +43,13 @@ MADE_BY = {
 @dataclass(kw_only=True)
 class AdaptArguments:
     corpus: list[str] = HfArg(
-        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of data sets."
+        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets."
     )
     output: str = HfArg(help="Folder to write. Run the same command again to go on after an interruption.")
     preset: str = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
     minutes: float = HfArg(default=30, help="About how long all of it may take; with more, better models.")
-    text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, data sets).")
-    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a data set.")
+    text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
+    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
     held_out: float | None = HfArg(default=None, help="Share of documents to hold out; that of ctxsim chunk if unset.")
     workers: int | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")

@@ -1,4 +1,4 @@
-"""A harvest, or the data set published of it -> the rows that a surrogate learns from and is judged on.
+"""A harvest, or the dataset published of it -> the rows that a surrogate learns from and is judged on.
 
 Both are folders with `data/<split>-*.parquet`, columns sentence1, sentence2, score and perhaps spread. The arrays are
 kept in the Hugging Face cache, named by a digest of what they were made from.
@@ -59,7 +59,7 @@ class PairFolder:
         if not found:
             raise UserError(
                 f"{str(self.path)!r} has no {split} split: expected files data/{split}-*.parquet there, "
-                "as `ctxsim harvest` and the published data set have them"
+                "as `ctxsim harvest` and the published dataset have them"
             )
         return found
 

@@ -316,7 +316,7 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("", ["--tokenizer", "."], "no tokenizer in '.': expected a file tokenizer.json there"),
         ("", ["--pairs", "nowhere"], "'nowhere' is no folder here and could not be fetched"),
         ("", ["--objective", "rhyme"], "unknown objective 'rhyme'; expected one of pairs, cross, sts, nli,"),
-        ("", ["--objective", "sts"], "--objective sts reads a public data set; leave out --pairs"),
+        ("", ["--objective", "sts"], "--objective sts reads a public dataset; leave out --pairs"),
         ("", ["--loss", "l3"], "unknown loss 'l3'; expected one of l2, cosent, pearson"),
         ("", ["--labels", "bent"], "unknown labels 'bent'; expected one of as-is, stretched"),
         ("", ["--loss", "cosent", "--weight-by-spread"], "--weight-by-spread is for --objective pairs with --loss l2"),
