@@ -36,7 +36,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--origin", required=True, help="folder made by ctxsim index")
-    parser.add_argument("--data-root", required=True, help="folder of data sets named by their id")
+    parser.add_argument("--data-root", required=True, help="folder of datasets named by their id")
     parser.add_argument("--limit", type=int, help="so many pairs, spread evenly (default: all)")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="these variants alone")
     args = parser.parse_args()

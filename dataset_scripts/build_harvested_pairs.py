@@ -1,4 +1,4 @@
-"""A harvest -> the data set `ctxsim/harvested-pairs`: parquet files and a card, ready to be loaded or published.
+"""A harvest -> the dataset `ctxsim/harvested-pairs`: parquet files and a card, ready to be loaded or published.
 
     python dataset_scripts/build_harvested_pairs.py --harvest pairs --output ctxsim/harvested-pairs
     python dataset_scripts/build_harvested_pairs.py --harvest pairs --origin origin --chunks chunks --pairs 20000
@@ -40,7 +40,7 @@ UNKNOWN_LICENCE = "The sentences are quoted from the corpora above, whose licenc
 @dataclass(kw_only=True)
 class BuildArguments:
     harvest: str = HfArg(help="Folder made by ctxsim harvest, or to be made.")
-    output: str = HfArg(default="ctxsim/harvested-pairs", help="Folder to write the data set to.")
+    output: str = HfArg(default="ctxsim/harvested-pairs", help="Folder to write the dataset to.")
     repo_id: str = HfArg(default="ctxsim/harvested-pairs", help="Name on the Hub that the card's examples load.")
     origin: str | None = HfArg(default=None, help="Make the harvest from this origin first.")
     chunks: str | None = HfArg(default=None, help="Chunks that the origin was made from.")
@@ -49,7 +49,7 @@ class BuildArguments:
     license: str = HfArg(default="other", help="Licence of the sentences, as the Hub names it.")
     language: str = HfArg(default="en", help="Language of the sentences.")
     num_proc: int | None = HfArg(default=None, help="Processes that write files.")
-    overwrite: bool = HfArg(default=False, help="Replace a data set that this script made.")
+    overwrite: bool = HfArg(default=False, help="Replace a dataset that this script made.")
 
 
 def main(words: Sequence[str]) -> str | None:
@@ -65,9 +65,7 @@ def main(words: Sequence[str]) -> str | None:
 def build(arguments: BuildArguments) -> None:
     output = Path(arguments.output)
     if output.exists() and not (arguments.overwrite and (output / "scores.svg").exists()):
-        raise UserError(
-            f"{arguments.output!r} exists; choose another --output, or replace a data set with --overwrite"
-        )
+        raise UserError(f"{arguments.output!r} exists; choose another --output, or replace a dataset with --overwrite")
     making = {} if arguments.origin is None else {"arguments": {"mode": arguments.mode}}
     builder = HarvestedPairs(
         config_name="full",

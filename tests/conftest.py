@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
-        pytest.skip("needs the evaluation data sets in ../shared/data, which are not part of this project")
+        pytest.skip("needs the evaluation datasets in ../shared/data, which are not part of this project")
     return SHARED_DATA
 
 

@@ -21,7 +21,8 @@ from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file, read_stage
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
 
 CUT_UP_IN_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
@@ -31,7 +32,7 @@ class EvaluateArguments(SettingsArguments):
     tasks: list[str] = HfArg(default_factory=lambda: ["sts"], help=f"Of {', '.join([*TASKS, *GROUPS])}.")
     split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
     data_root: str | None = HfArg(
-        default=None, help="Folder of data sets named by their id, such as mteb/stsbenchmark-sts; the Hub if left out."
+        default=None, help="Folder of datasets named by their id, such as mteb/stsbenchmark-sts; the Hub if left out."
     )
     chunks: str | None = HfArg(
         default=None,
@@ -106,7 +107,7 @@ def evaluate_similarity(
         system (`Similarity`): Anything with `similarity(sentences1, sentences2)` that gives one number a pair.
         tasks (`Sequence[str]`): Names in `ctxsim_hf.evaluation.tasks.TASKS`, or of a group of them, such as `sts`.
         split (`str`): Split of the tasks.
-        data_root (`str` or `Path`, *optional*): Folder of data sets named by their id; None reads them from the Hub.
+        data_root (`str` or `Path`, *optional*): Folder of datasets named by their id; None reads them from the Hub.
         limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
     """
     return list(judge(type(system).__name__, [system], _load(expand_tasks(tasks), split, data_root, limit)).tasks)

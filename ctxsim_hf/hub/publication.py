@@ -1,9 +1,8 @@
 """A folder -> what it is on the Hub: the kind of its repository, and the files that go there. No other file ever does.
 
-A model and an origin are known by their stage.json, the metric and the data set by their card.
+A model and an origin are known by their stage.json, the metric and the dataset by their card.
 """
 
-import json
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,7 +20,7 @@ SENTENCE_TRANSFORMERS_FILES = (
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json"),
 )
 EXPECTED = (
-    "a folder made by ctxsim train discriminator, generator or surrogate, or by ctxsim index; a data set made by "
+    "a folder made by ctxsim train discriminator, generator or surrogate, or by ctxsim index; a dataset made by "
     "dataset_scripts/build_harvested_pairs.py; or the folder of a metric"
 )
 
@@ -42,7 +41,7 @@ STAGE_KINDS = {  # by the command of stage.json
     "train surrogate": Kind("surrogate", "model", (*_MODEL, *SENTENCE_TRANSFORMERS_FILES)),
     "index": Kind("origin", "model", None, holds_text=True),
 }
-DATA_SET = Kind("data set", "dataset", ("data/*.parquet", "scores.svg"), holds_text=True)
+DATASET = Kind("dataset", "dataset", ("data/*.parquet", "scores.svg"), holds_text=True)
 METRIC = Kind("metric", "space", ("*.py", "requirements.txt"))
 
 
@@ -59,7 +58,7 @@ class Publication:
             record = read_stage(folder)
             if record["command"] == "harvest":
                 raise UserError(
-                    f"{str(folder)!r} is a harvest; make a data set with a card of it first: "
+                    f"{str(folder)!r} is a harvest; make a dataset with a card of it first: "
                     f"python dataset_scripts/build_harvested_pairs.py --harvest {folder}"
                 )
             if record["command"] not in STAGE_KINDS:
@@ -92,7 +91,7 @@ def _kind_by_card(folder: Path) -> Kind:
     if "metric" in tags and data.get("sdk"):
         return METRIC
     if "ctxsim" in tags and data.get("configs"):
-        return DATA_SET
+        return DATASET
     raise UserError(f"expected {EXPECTED}; the card in {str(folder)!r} says that it is something else")
 
 
@@ -101,11 +100,3 @@ def read_card(path: Path) -> RepoCard:
         return RepoCard.load(path)
     except ValueError as error:  # YAML that cannot be read, or that is no mapping
         raise UserError(f"the head of {str(path)!r} is no YAML that the Hub understands: {error}") from error
-
-
-def read_json(path: Path) -> Any:
-    """What a file says, an empty dictionary if there is none."""
-    try:
-        return json.loads(path.read_text("utf-8")) if path.exists() else {}
-    except ValueError as error:
-        raise UserError(f"{str(path)!r} is damaged: {error}") from error

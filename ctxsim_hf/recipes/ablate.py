@@ -38,7 +38,7 @@ class AblateArguments(StageArguments, SettingsArguments):
     adapted: str = HfArg(help="Folder made by ctxsim adapt.")
     tasks: list[str] = HfArg(default_factory=lambda: ["stsb"], help="Tasks of ctxsim evaluate.")
     split: str = HfArg(default="validation", help="Split of the tasks.")
-    data_root: str | None = HfArg(default=None, help="Folder of data sets named by their ids; else the Hub.")
+    data_root: str | None = HfArg(default=None, help="Folder of datasets named by their ids; else the Hub.")
     limit: int | None = HfArg(
         default=None,
         help="Pairs of each task, spread evenly, or all if it has no more; 500 by default where origins are asked.",

@@ -1,28 +1,26 @@
-"""A harvest, or the data set published of it -> the rows that a surrogate learns from and is judged on.
+"""A harvest, or the dataset published of it -> the rows that a surrogate learns from and is judged on.
 
 Both are folders with `data/<split>-*.parquet`, columns sentence1, sentence2, score and perhaps spread. The arrays are
 kept in the Hugging Face cache, named by a digest of what they were made from.
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
-from huggingface_hub import snapshot_download
-from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, describe_file, describe_stage, read_stage, verify_files
+from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.files import cached_folder, describe_file
+from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage, read_stage, verify_files
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -44,16 +42,9 @@ class PairFolder:
 
     @classmethod
     def find(cls, pairs: str) -> "PairFolder":
-        """A folder here, or what the Hub has under this id."""
-        if Path(pairs).exists() or Path(f"{pairs}.partial").exists():
-            return cls(Path(pairs))
-        try:
-            return cls(Path(snapshot_download(pairs, repo_type="dataset", allow_patterns=["data/*.parquet"])))
-        except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
-            raise UserError(
-                f"expected pairs in a folder made by `ctxsim harvest` or in a data set on the Hub, but {pairs!r} is "
-                f"no folder here and could not be fetched ({type(error).__name__})"
-            ) from error
+        """Open a folder here, or what the Hub has under this id."""
+        expected = "a folder of pairs, as `ctxsim harvest` makes it,"
+        return cls(fetch_folder(pairs, expected, repo_type="dataset", allow_patterns=["data/*.parquet"]))
 
     def describe(self) -> dict[str, Any]:
         """For stage.json."""
@@ -68,7 +59,7 @@ class PairFolder:
         if not found:
             raise UserError(
                 f"{str(self.path)!r} has no {split} split: expected files data/{split}-*.parquet there, "
-                "as `ctxsim harvest` and the published data set have them"
+                "as `ctxsim harvest` and the published dataset have them"
             )
         return found
 
@@ -88,20 +79,13 @@ class PairFolder:
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
         """The tokenised pairs of the train and the validation split, from the cache or made now."""
         made_from = [FORMAT, self.describe()["xxh3_128"], tokenizer_digest]
-        folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(str(folder) + ".lock"):
-            if not folder.exists():
-                _build(folder, self, tokenizer)
+        folder = cached_folder("pairs", made_from, lambda empty: _build(empty, self, tokenizer))
         train, validation = (LabelledRows.load(folder / split) for split in ("train", "validation"))
         return SurrogateData(train, validation, np.load(folder / "tfidf.npy"))
 
 
 def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> None:
     source.files("validation")  # said before the long work
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
     parts: list[LabelledRows] = []
 
     def train_sentences() -> Iterator[str]:
@@ -111,12 +95,11 @@ def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> No
             yield from sentences
 
     lexical = TfidfCosine.from_sentences(train_sentences())
-    join_rows(parts).save(partial / "train")
+    join_rows(parts).save(folder / "train")
     table = pa.concat_tables(source.tables("validation"), promote_options="default").slice(0, VALIDATION_PAIRS)
     rows, sentences = rows_of(tokenizer, table)
-    rows.save(partial / "validation")
-    np.save(partial / "tfidf.npy", lexical_cosines(lexical, rows, sentences))
-    partial.rename(folder)
+    rows.save(folder / "validation")
+    np.save(folder / "tfidf.npy", lexical_cosines(lexical, rows, sentences))
 
 
 def rows_of(tokenizer: TokenizersBackend, table: pa.Table) -> tuple[LabelledRows, list[str]]:

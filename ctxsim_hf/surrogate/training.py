@@ -6,7 +6,7 @@
 |---|---|
 | pairs | `--pairs`: the scores of a harvest |
 | cross | the same, reading both sentences of a pair at once |
-| sts, nli, triplet | people's labels, in public data sets, mostly with `--init` a surrogate: see public_data.py |
+| sts, nli, triplet | people's labels, in public datasets, mostly with `--init` a surrogate: see public_data.py |
 | afs | the same; ten models, each judged on the tenth of the pairs it did not see: see cross_validation.py |
 """
 
@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from huggingface_hub import hf_hub_download
 from transformers import AutoTokenizer
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import fill_from_preset
-from ctxsim_hf.runtime.stage import describe_file, digest_file
 from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
-from ctxsim_hf.surrogate.public_data import PUBLIC_DATA, PublicRows
+from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
 from ctxsim_hf.surrogate.surrogate_losses import LOSSES
 from ctxsim_hf.train.loop import Task
@@ -34,15 +34,15 @@ from ctxsim_hf.train.training_stage import run_training
 
 COMMAND = "train surrogate"
 HARVESTED = ("pairs", "cross")  # objectives that learn from a harvest
-OBJECTIVES = (*HARVESTED, *PUBLIC_DATA)
+OBJECTIVES = (*HARVESTED, *PUBLIC_OBJECTIVES)
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 
 @dataclass(kw_only=True)
 class SurrogateArguments(LoopArguments):
     objective: str = HfArg(default="pairs", help=f"What to learn: {', '.join(OBJECTIVES)}.")
-    pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or a data set like it, or its id.")
-    data_root: str | None = HfArg(default=None, help="Other objectives: folder of data sets, named by their ids.")
+    pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or a dataset like it, or its id.")
+    data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: str | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
     init: str | None = HfArg(default=None, help="Start from this RoBERTa checkpoint, a surrogate too.")
@@ -95,7 +95,7 @@ class SurrogateArguments(LoopArguments):
         if not 0 <= (self.fold or 0) < self.folds or self.folds < 2:
             raise UserError(f"--fold must be from 0 to below --folds, got {self.fold} and {self.folds}")
         if (self.pairs is None) == (self.objective in HARVESTED):
-            wanted = "needs --pairs" if self.pairs is None else "reads a public data set; leave out --pairs"
+            wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")
         if self.weight_by_spread and (self.loss != "l2" or self.objective != "pairs"):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
@@ -152,16 +152,10 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
 
 
 def tokenizer_file(tokenizer: str) -> Path:
-    if Path(tokenizer).is_dir():
-        path = Path(tokenizer) / "tokenizer.json"
-        if path.exists():
-            return path
-    else:
-        try:
-            return Path(hf_hub_download(tokenizer, "tokenizer.json"))
-        except (OSError, ValueError):  # every error of the Hub's client is one of these
-            pass
-    raise UserError(f"no tokenizer in {tokenizer!r}: expected a file tokenizer.json there")
+    folder = fetch_folder(tokenizer, "a folder with a fast tokenizer", allow_patterns=["tokenizer.json"])
+    if not (folder / "tokenizer.json").exists():
+        raise UserError(f"no tokenizer in {tokenizer!r}: expected a file tokenizer.json there")
+    return folder / "tokenizer.json"
 
 
 def _describe_model(model: str) -> Any:

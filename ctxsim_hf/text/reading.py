@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import digest_file
+from ctxsim_hf.runtime.files import digest_file
 
 # Control characters that are no white space, and halves of surrogate pairs, which no UTF-8 file can hold.
 UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")

@@ -73,7 +73,7 @@ def test_unknown_names(data_root: Path, name: str, split: str, message: str) -> 
 def test_data_that_is_not_there(tmp_path: Path, data_root: Path) -> None:
     with pytest.raises(UserError, match=r"in a folder '.*mteb/stsbenchmark-sts', which does not exist"):
         load_task("stsb", "test", tmp_path)
-    with pytest.raises(UserError, match=r"expected the data set of the task 'stsb' in .*train"):
+    with pytest.raises(UserError, match=r"expected the split 'train' of a dataset in .*mteb/stsbenchmark-sts"):
         load_task("stsb", "train", data_root)  # the folder has no such file
     with pytest.raises(UserError, match=r"in 'mteb/stsbenchmark-sts': .* --data-root"):
         load_task("stsb", "test")  # the Hub, without a network
@@ -85,12 +85,13 @@ def test_data_that_is_not_there(tmp_path: Path, data_root: Path) -> None:
         ({"sentence1": "a", "sentence2": "b", "label": 1}, "a column 'score' in .* found only sentence1, sentence2"),
         (
             {"sentence1": "a", "sentence2": "b", "score": -1},
-            "from 0 to 5 in .* 1 of 1 are outside, the first at pair 0",
+            "from 0 to 5 in .* 1 of 1 are outside, the first in row 0",
         ),
-        ({"sentence1": "a", "sentence2": "b", "score": None}, "1 of 1 are outside, the first at pair 0: nan"),
+        ({"sentence1": "a", "sentence2": "b", "score": None}, "1 of 1 are outside, the first in row 0: nan"),
         ({"sentence1": "a", "sentence2": None, "score": 1}, "text in the column 'sentence2' of .* row 0 has None"),
+        ({"sentence1": "a", "sentence2": 7, "score": 1}, "text in the column 'sentence2' of .* row 0 has 7"),
     ],
-    ids=["column", "hidden", "null", "no text"],
+    ids=["column", "hidden", "null", "no text", "number"],
 )
 def test_data_that_is_another(tmp_path: Path, row: dict[str, object], message: str) -> None:
     folder = tmp_path / TASKS["stsb"].hub_id

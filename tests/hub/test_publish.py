@@ -130,7 +130,7 @@ def test_what_is_refused_is_told_in_a_line(
         "'ctxsim/discriminator-light' is public; say --public",
         "load something other than 'ctxsim/another'",
         "expected --repo-id OWNER/NAME, got 'origin-light'",
-        "is a harvest; make a data set with a card of it first",
+        "is a harvest; make a dataset with a card of it first",
         "has neither stage.json nor README.md",
         "tokenizer.json' is missing",
     ]

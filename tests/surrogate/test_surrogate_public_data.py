@@ -1,4 +1,4 @@
-"""Fine-tuning on people's labels: data sets of the public ones' names and columns, made up here."""
+"""Fine-tuning on people's labels: datasets of the public ones' names and columns, made up here."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def write(folder: Path, **splits: list[dict[str, Any]]) -> None:
 
 @pytest.fixture(scope="module")
 def data_root(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All four data sets: sentences of one topic are alike, entail each other, are of one section."""
+    """All four datasets: sentences of one topic are alike, entail each other, are of one section."""
     root, chooser = tmp_path_factory.mktemp("public"), random.Random(0)
     topics = sentences_by_topic(corpus)
 
@@ -129,7 +129,7 @@ def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, data_root: Path, tmp_p
         assert code == 2 and err.count("\n") == 1
         return err
 
-    assert "expected the data set 'mteb/stsbenchmark-sts' in a folder" in refusal(tmp_path, "--objective", "sts")
+    assert "expected the dataset 'mteb/stsbenchmark-sts' in a folder" in refusal(tmp_path, "--objective", "sts")
     assert "--margin must be between 0 and 2" in refusal(data_root, "--objective", "triplet", "--margin", 5)
     assert "--fold must be from 0 to below --folds" in refusal(data_root, "--objective", "afs", "--fold", 10)
     row = {"sentence1": "a", "sentence2": "b", "score": 7}

@@ -1,0 +1,84 @@
+"""A folder here, else what a Hub has, else one line that says what was expected."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hub_processes import environment, run_python
+from loopback_hub import Blob, LoopbackHub, Repository
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
+
+FETCH = """
+import json, sys
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
+said = []
+for settings in json.loads(sys.argv[1]):
+    try:
+        folder = fetch_folder(settings.pop("name"), "a toy", **settings)
+        said.append({str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()})
+    except UserError as error:
+        said.append(str(error))
+print(json.dumps(said))
+"""
+
+
+def test_a_folder_comes_first_and_an_unfinished_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole.partial").mkdir()  # of a run that makes it anew
+    (tmp_path / "half.partial").mkdir()
+    assert fetch_folder(tmp_path / "whole", "a toy") == tmp_path / "whole"
+    with pytest.raises(UserError, match=r"half' is not finished yet; run the command that makes it again"):
+        fetch_folder(tmp_path / "half", "a toy")
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("nowhere", str(tmp_path / "file"), "a/b/c"):
+        with pytest.raises(UserError, match=rf"^expected a toy or its id on the Hub, but '{name}' is no folder"):
+            fetch_folder(name, "a toy")
+
+
+def test_from_a_hub_and_offline_from_its_cache(tmp_path: Path) -> None:
+    with LoopbackHub() as hub:
+        for kind in ("models", "datasets"):
+            repository = hub.repositories[kind, "ctxsim/toy"] = Repository(private=False)
+            first = repository.commit({"a.json": Blob(b"1", False), "b.bin": Blob(b"old", False)})
+            repository.commit({"a.json": Blob(kind.encode(), False), "b.bin": Blob(b"new", False)})
+        wanted = [
+            {"name": "ctxsim/toy"},
+            {"name": "ctxsim/toy", "revision": first},
+            {"name": "ctxsim/toy", "repo_type": "dataset", "allow_patterns": ["*.json"]},
+            {"name": "ctxsim/nowhere"},
+        ]
+        env = environment(hub.endpoint, tmp_path / "home")
+        online = run_python(FETCH, env, tmp_path, json.dumps(wanted))
+    assert online[0].items() >= {"a.json": "models", "b.bin": "new"}.items()
+    assert online[1].items() >= {"a.json": "1", "b.bin": "old"}.items()
+    assert online[2] == {"a.json": "datasets"}
+    assert "'ctxsim/nowhere' is no folder here and could not be fetched (RepositoryNotFoundError)" in online[3]
+    offline = environment(hub.endpoint, tmp_path / "home", offline=True)
+    assert run_python(FETCH, offline, tmp_path, json.dumps(wanted))[:3] == online[:3]
+
+
+def test_a_server_that_is_no_hub_is_one_line(tmp_path: Path) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        env = environment(f"http://127.0.0.1:{server.server_port}", tmp_path / "home")
+        (said,) = run_python(FETCH, env, tmp_path, json.dumps([{"name": "ctxsim/toy"}]))
+        server.shutdown()
+    assert said.startswith("expected a toy or its id on the Hub, but 'ctxsim/toy' is no folder here and could not be")
