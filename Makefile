@@ -9,7 +9,7 @@ MINUTES ?= 60
 # What the demo looks for in the documentation.
 QUERIES := "how to delete a directory" "the connection was refused" "speed up a slow loop"
 
-.PHONY: help demo test test-slow test-app artefacts lint format bench clean
+.PHONY: help demo test test-slow test-app artefacts lint format house bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
@@ -45,6 +45,9 @@ lint: .venv/installed     ## ruff and mypy alone
 format: .venv/installed   ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+house: .venv/installed    ## who imports whom, room by room: a table, cycles, and the picture docs/house.svg
+	$(BIN)/python docs/house.py
 
 bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
 	$(BIN)/python -m benchmarks.bench_corpus $(if $(DATA),--corpus $(DATA))

@@ -19,7 +19,7 @@ from benchmarks.report import report
 from ctxsim_hf.context_models.context_data import ContextData
 from ctxsim_hf.context_models.discriminator.modeling import SENTENCES_PER_GROUP
 from ctxsim_hf.context_models.discriminator.training import DiscriminatorArguments, DiscriminatorTask
-from ctxsim_hf.context_models.generator_command import GeneratorArguments
+from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
 from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask
 from ctxsim_hf.train.loop import Task, make_accelerator, train

@@ -9,6 +9,7 @@ so give them all that `ctxsim adapt` was given.
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -20,8 +21,8 @@ from sentence_transformers.training_args import BatchSamplers
 from transformers import AutoConfig, AutoTokenizer, TrainerCallback, TrainerControl, TrainerState
 
 from ctxsim_hf import SurrogateModel, read_chunks
-from ctxsim_hf.cli import run_verb
-from ctxsim_hf.recipes.adapt import AdaptedFolder
+from ctxsim_hf.cli import main as ctxsim
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 
 RECIPES = ("simcse", "neighbours")
 SCALE = 20.0  # the temperature 0.05 of SimCSE
@@ -55,7 +56,7 @@ def main() -> None:
         *(f"{name}=st:{args.output}/{name}" for name in RECIPES),
         "tfidf",
     ]
-    print(run_verb("evaluate", [*systems, *evaluation, "--chunks", adapted.place("chunks"), "--output", args.output]))
+    sys.exit(ctxsim(["evaluate", *systems, *evaluation, "--chunks", adapted.place("chunks"), "--output", args.output]))
 
 
 def train(recipe: str, adapted: AdaptedFolder, folder: Path, args: argparse.Namespace) -> None:

@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# `harvest` is a room and a function: importing the room binds its name, so the function takes it afterwards.
+from ctxsim_hf import harvest as _room  # noqa: F401
+from ctxsim_hf.api import harvest  # noqa: F401
 from ctxsim_hf.registration import register_auto_classes
 
 __version__ = "0.1.0"
@@ -27,8 +30,15 @@ _PUBLIC = {
     "ScoreWeights": "ctxsim_hf.context_models.score_weights",
     "SentenceEncoder": "ctxsim_hf.encoder.sentence_encoder",
     "SurrogateModel": "ctxsim_hf.encoder.modeling_surrogate",
+    "adapt": "ctxsim_hf.api",
+    "build_index": "ctxsim_hf.api",
+    "chunk": "ctxsim_hf.api",
     "evaluate_similarity": "ctxsim_hf.evaluation.evaluate",
+    "harvest": "ctxsim_hf.api",
     "read_chunks": "ctxsim_hf.text.chunks",
+    "train_context_model": "ctxsim_hf.api",
+    "train_surrogate": "ctxsim_hf.api",
+    "train_tokenizer": "ctxsim_hf.api",
 }
 __all__ = ["__version__", *_PUBLIC]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.context_models.registry import context_model_class, load_context_model, model_type_of
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import write_json
 
 LAYOUT_FILE = "layout.json"
 FORMAT = 2

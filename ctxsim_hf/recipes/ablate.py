@@ -4,14 +4,14 @@
     corpus-size                     origins of fewer documents
     pairs  structure                surrogates of fewer pairs, or of another structure
 
-A stage whose arms are commands that could be typed as well, and are shown as such; one folder an arm. An arm is done
+A stage whose arms are made by other verbs, which are shown as command lines; one folder an arm. An arm is done
 once its evaluation is there, and is not done again.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from transformers.hf_argparser import HfArg
@@ -25,7 +25,7 @@ from ctxsim_hf.evaluation.results import judge
 from ctxsim_hf.evaluation.systems import PairScorer
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.recipes.ablations import ABLATIONS, Ablation, Arm, Place, folder_name, title
-from ctxsim_hf.recipes.adapt import AdaptedFolder
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -70,14 +70,10 @@ class AblateArguments(StageArguments, SettingsArguments):
             self.limit = ablation.limit
         return ablation
 
-    def evaluation_flags(self) -> list[str]:
-        """What all arms have in common; what an arm says itself comes after it."""
-        flags = ["--tasks", *self.tasks, "--split", self.split]
-        for name in ("data_root", "limit", *(f.name for f in fields(SettingsArguments))):
-            given = getattr(self, name)
-            if given is not None:
-                flags += [f"--{name.replace('_', '-')}", *map(str, given if isinstance(given, list) else [given])]
-        return flags
+    def evaluation_values(self) -> dict[str, Any]:
+        """Return the arguments of `ctxsim evaluate` that all arms have in common."""
+        names = ("tasks", "split", "data_root", "limit", *(f.name for f in fields(SettingsArguments)))
+        return {name: getattr(self, name) for name in names}
 
     def load_tasks(self, arms: Sequence[Arm]) -> list[Examples]:
         """What the arms will be asked."""
@@ -112,8 +108,8 @@ def plan(arguments: AblateArguments, arms: Sequence[Arm], folder: Path) -> list[
     """The steps of all arms; they follow from the arguments and the folder of `ctxsim adapt` alone."""
     steps: list[Step] = []
     for arm in arms:
-        flags = [f"{arm.name}={arm.system}", *arguments.evaluation_flags(), *arm.settings]
-        steps += [*arm.steps, Step.evaluation(flags, _evaluation(arm, folder))]
+        values = {**arguments.evaluation_values(), **arm.settings}
+        steps += [*arm.steps, Step.evaluation([f"{arm.name}={arm.system}"], _evaluation(arm, folder), **values)]
     return steps
 
 

@@ -1,14 +1,14 @@
 """What the six ablations of the paper vary: each a list of arms, the full one first.
 
-An arm is a system, and the commands that make it, if it is not in the folder of `ctxsim adapt` already.
+An arm is a system, and the steps that make it, if it is not in the folder of `ctxsim adapt` already.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ctxsim_hf.recipes.adapt import AdaptedFolder
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step
 from ctxsim_hf.runtime.presets import PRESETS
 from ctxsim_hf.runtime.stage import read_stage
@@ -20,7 +20,7 @@ SHARES_OF_DOCUMENTS = (1, 4, 16, 64)  # one in so many
 LEAST_DOCUMENTS = 20  # of a share
 NUM_PAIRS = (10_000_000, 1_000_000, 100_000, 10_000, 1000)
 TRAINING_SHARE = 0.8  # of the minutes; the rest is for the harvests and the evaluations
-NO_MATTER_HOW_MANY = "100000"  # epochs: equal minutes are what the arms have in common
+UNLIMITED_EPOCHS = 100_000  # equal minutes are what the arms have in common
 ORIGIN_LIMIT = 500  # pairs: with 100 contexts an origin takes a tenth of a second for each, with 1000 a whole one
 
 
@@ -28,8 +28,8 @@ ORIGIN_LIMIT = 500  # pairs: with 100 contexts an origin takes a tenth of a seco
 class Arm:
     name: str  # in tables, and of its folder
     system: str  # as `ctxsim evaluate` spells it
-    settings: Sequence[str] = ()  # flags of `ctxsim evaluate`
-    steps: Sequence[Step] = field(default=())  # that make the system
+    settings: Mapping[str, Any] = field(default_factory=dict)  # arguments of `ctxsim evaluate`
+    steps: Sequence[Step] = ()  # that make the system
     chunks: str | None = None  # whose tokens are told beside the name
 
 
@@ -40,6 +40,11 @@ class Place(NamedTuple):
     output: Path
     minutes: float
     workers: int
+
+    @property
+    def origin(self) -> str:
+        """The adapted origin, as `ctxsim evaluate` spells it."""
+        return f"origin:{self.adapted.origin}"
 
     def of(self, arm: str, name: str) -> str:
         return str(self.output / folder_name(arm) / name)
@@ -78,33 +83,27 @@ def short_number(number: int) -> str:
 
 
 def _contexts(place: Place) -> list[Arm]:
-    screen = ["--screen-chunks", str(SCREEN_CHUNKS)]
     return [
-        Arm(f"{number} contexts", f"origin:{place.adapted.origin}", ["--num-contexts", str(number), *screen])
+        Arm(f"{number} contexts", place.origin, {"num_contexts": number, "screen_chunks": SCREEN_CHUNKS})
         for number in NUM_CONTEXTS
     ]
 
 
 def _strategy(place: Place) -> list[Arm]:
-    return [
-        Arm(strategy, f"origin:{place.adapted.origin}", ["--strategy", strategy])
-        for strategy in ("two_step", "random", "no_diversity")
-    ]
+    strategies = ("two_step", "random", "no_diversity")
+    return [Arm(strategy, place.origin, {"strategy": strategy}) for strategy in strategies]
 
 
 def _terms(place: Place) -> list[Arm]:
     weights = {
-        "all four": "1 1 1 1",
-        "without discriminative": "0 1 1 1",
-        "without left": "1 1 0 1",
-        "without right": "1 1 1 0",
-        "without left and right": "1 1 0 0",
+        "all four": [1.0, 1.0, 1.0, 1.0],
+        "without discriminative": [0.0, 1.0, 1.0, 1.0],
+        "without left": [1.0, 1.0, 0.0, 1.0],
+        "without right": [1.0, 1.0, 1.0, 0.0],
+        "without left and right": [1.0, 1.0, 0.0, 0.0],
     }
-    arms = [
-        Arm(name, f"origin:{place.adapted.origin}", ["--weights", *numbers.split()])
-        for name, numbers in weights.items()
-    ]
-    return [*arms, Arm("the origin's own weights", f"origin:{place.adapted.origin}")]
+    arms = [Arm(name, place.origin, {"weights": numbers}) for name, numbers in weights.items()]
+    return [*arms, Arm("the origin's own weights", place.origin)]
 
 
 def _corpus_size(place: Place) -> list[Arm]:
@@ -120,14 +119,14 @@ def _share_of_documents(place: Place, one_in: int) -> Arm:
     generator, origin = place.of(name, "generator"), place.of(name, "origin")
     chunks = adapted.place("chunks") if one_in == 1 else place.of(name, "chunks")
     sizes = PRESETS[adapted.preset]
-    preset = ["--preset", adapted.preset if "light_generator" in sizes else "light", "--width", str(sizes["width"])]
-    learned = ["--chunks", chunks, "--tokenizer", adapted.place("tokenizer"), *preset, "--closed-form"]
-    models = ["--discriminator", adapted.place("discriminator"), "--generator", generator]
-    sample = Step.stage("sample", ["--chunks", adapted.place("chunks"), "--share", f"{1 / one_in:g}"], chunks)
+    preset = adapted.preset if "light_generator" in sizes else "light"
+    learned = {"chunks": chunks, "tokenizer": adapted.place("tokenizer"), "preset": preset, "width": sizes["width"]}
+    models = {"discriminator": adapted.place("discriminator"), "generator": [generator]}
+    sample = Step.stage("sample", chunks, chunks=adapted.place("chunks"), share=1 / one_in)
     making = [
         *([] if one_in == 1 else [sample]),
-        Step.stage("train generator", learned, generator),
-        Step.stage("index", ["--chunks", chunks, *models, "--workers", str(place.workers)], origin),
+        Step.stage("train generator", generator, **learned, closed_form=True),
+        Step.stage("index", origin, chunks=chunks, **models, workers=place.workers),
     ]
     return Arm(name, f"origin:{origin}", steps=making, chunks=chunks)
 
@@ -142,7 +141,7 @@ def _pairs(place: Place) -> list[Arm]:
     for number in numbers:
         name = f"{short_number(number)} pairs"
         pairs = adapted.place("pairs") if number == harvested else place.of(name, "pairs")
-        harvest = [] if number == harvested else [Step.stage("harvest", adapted.harvest_flags(number), pairs)]
+        harvest = [] if number == harvested else [Step.stage("harvest", pairs, **adapted.harvest_values(number))]
         surrogate = _surrogate(place, name, pairs, "pairs", len(numbers))
         arms.append(Arm(name, f"surrogate:{surrogate.leaves}", steps=[*harvest, surrogate]))
     return arms
@@ -159,10 +158,10 @@ def _structure(place: Place) -> list[Arm]:
 
 
 def _surrogate(place: Place, arm: str, pairs: str, objective: str, num_arms: int) -> Step:
-    minutes = f"{TRAINING_SHARE * place.minutes / num_arms:.3g}"
-    flags = place.adapted.surrogate_flags(pairs, objective)
-    limits = ["--epochs", NO_MATTER_HOW_MANY, "--max-train-minutes", minutes]
-    return Step.stage("train surrogate", [*flags, *limits], place.of(arm, "surrogate"))
+    minutes = round(TRAINING_SHARE * place.minutes / num_arms, 4)
+    limits = {"epochs": UNLIMITED_EPOCHS, "max_train_minutes": minutes}
+    values = place.adapted.surrogate_values(pairs, objective)
+    return Step.stage("train surrogate", place.of(arm, "surrogate"), **values, **limits)
 
 
 ABLATIONS = {

@@ -5,39 +5,34 @@
     ctxsim/surrogate-<preset>/                                  the fast encoder; results.md in it, with TF-IDF beside
     adapt.json                                                  what was asked for
 
-Each step is a command that could be typed as well, and is shown as such. All are stages: whatever ended a run, the
-same command goes on where it was and does no finished stage again.
+Each step is a verb that could be run alone as well, and is shown as its command line. All are stages: whatever ended a
+run, the same command goes on where it was and does no finished stage again.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.evaluation.report import ALL_FIGURES
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS
-from ctxsim_hf.runtime.stage import describe_stage, read_stage
+from ctxsim_hf.runtime.files import write_json
+from ctxsim_hf.runtime.stage import read_stage
+
+if TYPE_CHECKING:
+    from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
 SHARES = {"discriminator": 0.12, "generator": 0.35, "harvest": 0.08, "surrogate": 0.1}
 PAIRS_A_MINUTE = 200_000  # harvested in groups, by one core
-# Most pairs are of sentences that share words: there contexts and words say different things.
-MIX = ["--near", "48", "--farthest", "64", "--document", "8", "--random-share", "0.3"]
-LEXICAL_WEIGHT = 1.0  # in the pairs' labels: contexts and common words err differently, and together less
 LEAST_HELD_OUT = 2  # documents
 MOST_EPOCHS = 10  # few documents are soon learned by heart
-MADE_BY = {
-    "chunks": "chunk",
-    "tokenizer": "train-tokenizer",
-    "discriminator": "train discriminator",
-    "generator": "train generator",
-    "pairs": "harvest",
-}
 
 
 @dataclass(kw_only=True)
@@ -61,101 +56,73 @@ class AdaptArguments:
             raise UserError(f"--minutes must be above 0, got {self.minutes}")
         self.workers = self.workers or available_cores()
 
+    def reading(self) -> dict[str, Any]:
+        """Return what `ctxsim chunk` has to know of the corpus."""
+        names = ("corpus", "text_column", "language", "config_name", "held_out")
+        return {name: getattr(self, name) for name in names}
+
     @property
-    def folder(self) -> "AdaptedFolder":
+    def folder(self) -> AdaptedFolder:
         return AdaptedFolder(self.output, self.preset)
 
 
 @dataclass(frozen=True)
-class AdaptedFolder:
-    """Where things are in the folder that `ctxsim adapt` makes."""
+class Adapted:
+    """What `adapt` made. As a string: how good it is, and how to use it."""
 
-    path: str
-    preset: str
+    surrogate: Path  # the fast encoder
+    origin: Path  # similarity with reasons
+    report: str
 
-    @classmethod
-    def find(cls, path: str) -> "AdaptedFolder":
-        """In a folder that is there; refuses one that `ctxsim adapt` did not make, or did not finish."""
-        if not any(Path(path).glob("chunks*")):
-            raise UserError(f"expected a folder made by `ctxsim adapt`, but {path!r} has no chunks")
-        origins = [f"origin-{preset}" for preset in PRESETS if Path(path, f"ctxsim/origin-{preset}").exists()]
-        if len(origins) > 1:
-            raise UserError(f"expected one origin in {path + '/ctxsim'!r}, found {', '.join(origins)}")
-        if not origins:
-            raise UserError(f"{path!r} is not finished: it has no ctxsim/origin-*; run `ctxsim adapt` again, to go on")
-        return cls(path, origins[0].removeprefix("origin-"))
+    def __str__(self) -> str:
+        return self.report
 
-    def describe(self) -> dict[str, Any]:
-        """How a stage that reads the folder records it; refuses what is not finished."""
-        found = {name: describe_stage(self.place(name), command) for name, command in MADE_BY.items()}
-        return found | {"origin": describe_stage(self.origin, "index")}
+    def encoder(self) -> "SentenceEncoder":
+        """Open the surrogate."""
+        from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder  # and with it torch, which takes seconds
 
-    def place(self, name: str) -> str:
-        return str(Path(self.path) / name)
-
-    @property
-    def origin(self) -> str:
-        return self.place(f"ctxsim/origin-{self.preset}")
-
-    @property
-    def surrogate(self) -> str:
-        return self.place(f"ctxsim/surrogate-{self.preset}")
-
-    def harvest_flags(self, pairs: int) -> list[str]:
-        lexical = ["--lexical-weight", str(LEXICAL_WEIGHT)]
-        number = ["--pairs", str(pairs), "--at-most"]  # few documents have few sentences to pair
-        return ["--origin", self.origin, *number, "--mode", "group", *MIX, *lexical]
-
-    def surrogate_flags(self, pairs: str, objective: str = "pairs") -> list[str]:
-        """How a surrogate is trained on pairs, but for how long."""
-        start = ["--token-embeddings", self.place("generator")] if "light_generator" in PRESETS[self.preset] else []
-        # Asked for the proportions of the scores, it came nearer to these themselves than when asked for them.
-        loss = ["--loss", "pearson"] if objective == "pairs" else []
-        learned = ["--objective", objective, "--pairs", pairs, "--tokenizer", self.place("tokenizer")]
-        return [*learned, "--preset", self.preset, *start, *loss]
+        return SentenceEncoder.from_pretrained(self.surrogate)
 
 
-def run(arguments: AdaptArguments) -> str:
-    """Do what is not done yet; returns what was made, how good it is, and how to use it."""
+def run(arguments: AdaptArguments) -> Adapted:
+    """Do what is not done yet."""
+    folder = arguments.folder
     _remember(arguments)
     run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
-    return _closing(arguments.folder)
+    return Adapted(Path(folder.surrogate), Path(folder.origin), _report(folder))
 
 
 def plan(arguments: AdaptArguments) -> list[Step]:
-    """The steps. They follow from the arguments alone, so that an interrupted run is met by the same ones."""
-    folder, place, preset = arguments.folder, arguments.folder.place, ["--preset", arguments.preset]
-    sizes, workers = PRESETS[arguments.preset], ["--workers", str(arguments.workers)]
-    chunks, learned = ["--chunks", place("chunks")], ["--chunks", place("chunks"), "--tokenizer", place("tokenizer")]
-    pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_A_MINUTE))
-
-    def limits(stage: str) -> list[str]:
-        return ["--epochs", str(MOST_EPOCHS), "--max-train-minutes", f"{SHARES[stage] * arguments.minutes:g}"]
-
-    reading = ["--corpus", *arguments.corpus, "--text-column", arguments.text_column, "--language", arguments.language]
-    for flag, value in (("--config-name", arguments.config_name), ("--held-out", arguments.held_out)):
-        reading += [] if value is None else [flag, str(value)]
-    models = ["--discriminator", place("discriminator"), "--generator", place("generator")]
-    vocabulary = ["--vocab-size", str(sizes["vocab_size"]), *(["--lowercase"] if sizes["lowercase"] else [])]
-    kind = [] if "light_generator" in sizes else ["--kind", "seq2seq", "--direction", "all"]
+    """Return the steps. They follow from the arguments alone, so that an interrupted run is met by the same ones."""
+    folder, place, workers = arguments.folder, arguments.folder.place, arguments.workers
+    chunks, tokenizer, pairs = place("chunks"), place("tokenizer"), place("pairs")
+    discriminator, generator = place("discriminator"), place("generator")
+    sizes = PRESETS[arguments.preset]
+    vocabulary = {"vocab_size": sizes["vocab_size"], "lowercase": sizes["lowercase"]}
+    learned = {"chunks": chunks, "tokenizer": tokenizer, "preset": arguments.preset}
+    kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
+    models = {"discriminator": discriminator, "generator": [generator]}
+    num_pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_A_MINUTE))
     systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
+
+    def limits(stage: str) -> dict[str, Any]:
+        return {"epochs": MOST_EPOCHS, "max_train_minutes": round(SHARES[stage] * arguments.minutes, 4)}
+
     return [
-        Step.stage("chunk", [*reading, *workers], place("chunks")),
-        Step.stage("train-tokenizer", [*chunks, *vocabulary], place("tokenizer")),
-        Step.stage("train discriminator", [*learned, *preset, *limits("discriminator")], place("discriminator")),
-        Step.stage("train generator", [*learned, *preset, *kind, *limits("generator")], place("generator")),
-        Step.stage("index", [*chunks, *models, *workers], folder.origin),
-        Step.stage("harvest", folder.harvest_flags(pairs), place("pairs")),
-        Step.stage(
-            "train surrogate", [*folder.surrogate_flags(place("pairs")), *limits("surrogate")], folder.surrogate
-        ),
-        Step.evaluation([*systems, "--label-free", "--save-thresholds", *chunks], folder.surrogate),
-        *(Step("card", [model], f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
+        Step.stage("chunk", chunks, **arguments.reading(), workers=workers),
+        Step.stage("train-tokenizer", tokenizer, chunks=chunks, **vocabulary),
+        Step.stage("train discriminator", discriminator, **learned, **limits("discriminator")),
+        Step.stage("train generator", generator, **learned, **kind, **limits("generator")),
+        Step.stage("index", folder.origin, chunks=chunks, **models, workers=workers),
+        Step.stage("harvest", pairs, **folder.harvest_values(num_pairs)),
+        Step.stage("train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits("surrogate")),
+        Step.evaluation(systems, folder.surrogate, label_free=True, save_thresholds=True, chunks=chunks),
+        *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
 
 
 def _check_held_out(chunks: str) -> None:
-    """Not after an hour: every figure is one of held-out documents, and the last ones need two of them."""
+    """Refuse at once what would fail after an hour: all figures are of held-out documents, and the last need two."""
     counts = read_stage(chunks, "chunk")["counts"]
     if (number := counts["documents_held_out"]) < LEAST_HELD_OUT:
         raise UserError(
@@ -165,7 +132,7 @@ def _check_held_out(chunks: str) -> None:
 
 
 def _remember(arguments: AdaptArguments) -> None:
-    """Keep what was asked for; refuse a folder that was made for something else, whose stages would pass for ours."""
+    """Keep what was asked for; refuse a folder made for something else, whose stages would pass for ours."""
     asked = {
         "corpus": [str(Path(name).resolve()) if Path(name).exists() else name for name in arguments.corpus],
         "preset": arguments.preset,
@@ -188,7 +155,7 @@ def _remember(arguments: AdaptArguments) -> None:
         write_json(path, asked)
 
 
-def _closing(folder: AdaptedFolder) -> str:
+def _report(folder: AdaptedFolder) -> str:
     table, _, _ = Path(folder.surrogate, "results.md").read_text("utf-8").partition(ALL_FIGURES)
     name = Path(folder.surrogate).name
     return "\n".join(

@@ -1,61 +1,88 @@
-"""Commands in a row, as `ctxsim adapt` and `ctxsim ablate` run them: what is there already is not made again."""
+"""Stages in a row, as `ctxsim adapt` and `ctxsim ablate` run them: what is there already is not made again."""
 
 import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Self
 
-from ctxsim_hf.cli import run_verb
+from ctxsim_hf.runtime.counts import format_counts
+from ctxsim_hf.verbs import VERBS, build_arguments
 
 
-class Step(NamedTuple):
-    """A command that could be typed as well."""
+@dataclass(frozen=True)
+class Step:
+    """A verb and the values of its arguments; what is not among them has its default."""
 
     verb: str
-    flags: list[str]
+    values: Mapping[str, Any]
     leaves: str  # what is there once the step is done, and not before
-    has_counts: bool = False  # to show at its end
 
     @classmethod
-    def stage(cls, verb: str, flags: Sequence[str], output: str | Path) -> "Step":
-        return cls(verb, [*flags, "--output", str(output)], str(output), has_counts=True)
+    def stage(cls, verb: str, output: str | Path, **values: Any) -> Self:
+        return cls(verb, {**values, "output": str(output)}, str(output))
 
     @classmethod
-    def evaluation(cls, flags: Sequence[str], output: str | Path) -> "Step":
+    def evaluation(cls, systems: Sequence[str], output: str | Path, **values: Any) -> Self:
         """An evaluation's folder grows file by file; results.json is the last."""
-        return cls("evaluate", [*flags, "--output", str(output)], str(Path(output) / "results.json"))
+        values = {"systems": list(systems), **values, "output": str(output)}
+        return cls("evaluate", values, str(Path(output) / "results.json"))
+
+    def run(self) -> Any:
+        """Run the verb and return what it returns: a stage its counts."""
+        verb = VERBS[self.verb]
+        return verb.run(build_arguments(verb.arguments_class, self.values))
 
     def __str__(self) -> str:
-        return f"ctxsim {self.verb} {shlex.join(self.flags)}"
+        return command_line(self.verb, self.values)
+
+
+def command_line(verb: str, values: Mapping[str, Any]) -> str:
+    """Return the command that could be typed to run a verb with these values; defaults are left out."""
+    arguments = VERBS[verb].arguments_class
+    positional, _ = getattr(arguments, "positional", ("", ""))
+    words = ["ctxsim", *verb.split(), *values.get(positional, ())]
+    defaults = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(arguments)}
+    for name, value in values.items():
+        if name != positional and value not in (None, defaults[name]):
+            words += _flag(name.replace("_", "-"), value)
+    return shlex.join(words)
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    values = value if isinstance(value, list) else [value]
+    return [f"--{name}", *(str(each).removesuffix(".0") for each in values)]
 
 
 def run_steps(
     steps: Sequence[Step], minutes: float, checks: Mapping[str, Callable[[str], None]] | None = None
 ) -> None:
-    """Do what is not done yet, and show it.
+    """Run the steps that are not done yet, and show each as a command line, with its counts.
 
     Args:
         steps: In order.
-        minutes (`float`): About how long all of them take, to be shown.
-        checks: Verb -> what looks at the folder that it left, before the next step.
+        minutes: About how long all of them take, to be shown.
+        checks: Verb -> what looks at the folder that it left, before the next step. None means no checks.
     """
     start = time.monotonic()
     for number, step in enumerate(steps, 1):
         place = f"[{number}/{len(steps)}]"
         if Path(step.leaves).exists():
-            _say(f"{place} {step.leaves} is there already")
+            _show(f"{place} {step.leaves} is there already")
         else:
             spent = (time.monotonic() - start) / 60
-            _say(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
-            said = run_verb(step.verb, step.flags)
-            if step.has_counts:
-                _say(said)
+            _show(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
+            result = step.run()
+            if isinstance(result, dict):  # a stage's counts
+                _show(f"{format_counts(result)}\n{step.leaves} is finished")
         if checks and step.verb in checks:
             checks[step.verb](step.leaves)
 
 
-def _say(line: str) -> None:
+def _show(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

@@ -1,7 +1,5 @@
 """Training a cross surrogate, which reads both sentences of a pair at once: `<s> s1 </s></s> s2 </s>`."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from transformers import PreTrainedModel, TokenizersBackend
@@ -14,17 +12,15 @@ from ctxsim_hf.surrogate.pair_data import SurrogateData
 from ctxsim_hf.surrogate.siamese_task import figures_beside
 from ctxsim_hf.surrogate.surrogate_losses import agreement
 from ctxsim_hf.surrogate.surrogate_start import starting_model
+from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.batches import length_batches
-
-if TYPE_CHECKING:
-    from ctxsim_hf.surrogate.training import SurrogateArguments
 
 MARKS = 4
 TOKENS_PER_EVALUATION_BATCH = 8192
 
 
 class CrossTask:
-    def __init__(self, arguments: "SurrogateArguments", tokenizer: TokenizersBackend, data: SurrogateData) -> None:
+    def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.tokenizer, self.data = arguments, tokenizer, data
         self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
         self.targets = self.label_map.target(data.train.labels)

@@ -5,18 +5,17 @@ The models are there to be judged, and are not kept."""
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.loop import make_accelerator
 from ctxsim_hf.train.training_stage import METRICS_FILE, PACKAGES, finish_with_metrics
-
-if TYPE_CHECKING:
-    from ctxsim_hf.surrogate.training import SurrogateArguments
 
 FOLDS = "folds"
 FIGURES = ("pearson", "spearman", "l2", "l2_of_the_mean", "spearman_tfidf")
@@ -24,9 +23,9 @@ FIGURES = ("pearson", "spearman", "l2", "l2_of_the_mean", "spearman_tfidf")
 
 def cross_validate(
     command: str,
-    arguments: "SurrogateArguments",
+    arguments: SurrogateArguments,
     inputs: dict[str, Any],
-    train: Callable[["SurrogateArguments"], dict[str, Any]],
+    train: Callable[[SurrogateArguments], dict[str, Any]],
 ) -> dict[str, Any]:
     """Train every fold by `train`, a stage of its own within this one; returns the counts of stage.json."""
     accelerator = make_accelerator(arguments)

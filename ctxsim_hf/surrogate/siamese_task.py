@@ -1,7 +1,5 @@
 """Training a surrogate that reads one sentence at a time: what the loop needs to know."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from scipy.stats import spearmanr
@@ -22,15 +20,13 @@ from ctxsim_hf.surrogate.surrogate_objectives import (
     TripletObjective,
 )
 from ctxsim_hf.surrogate.surrogate_start import starting_model
-
-if TYPE_CHECKING:
-    from ctxsim_hf.surrogate.training import SurrogateArguments
+from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 
 TOKENS_PER_EVALUATION_BATCH = 8192
 
 
 class SiameseTask:
-    def __init__(self, arguments: "SurrogateArguments", tokenizer: TokenizersBackend, data: SurrogateData) -> None:
+    def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data = arguments, data
         special = SpecialIds(tokenizer.bos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
         self.train, self.validation = (

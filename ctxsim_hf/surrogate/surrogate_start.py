@@ -1,7 +1,7 @@
 """The weights that a surrogate starts from: none, any RoBERTa's, or the token vectors of a light generator."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConfig, TokenizersBackend
@@ -14,13 +14,11 @@ from ctxsim_hf.encoder.sentence_transformers_files import max_tokens
 from ctxsim_hf.registration import register_auto_classes
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
-
-if TYPE_CHECKING:
-    from ctxsim_hf.surrogate.training import SurrogateArguments
+from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 
 
 def starting_model(
-    kind: type[PreTrainedModel], arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int
+    kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
 ) -> Any:
     """A model of this kind for inputs of up to `longest` tokens."""
     if arguments.init:
@@ -34,7 +32,7 @@ def starting_model(
     return model
 
 
-def _new_config(arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int) -> RobertaConfig:
+def _new_config(arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int) -> RobertaConfig:
     return RobertaConfig(
         vocab_size=len(tokenizer),
         hidden_size=arguments.hidden_size,
@@ -53,7 +51,7 @@ def _new_config(arguments: "SurrogateArguments", tokenizer: TokenizersBackend, l
 
 
 def _from_checkpoint(
-    kind: type[PreTrainedModel], arguments: "SurrogateArguments", tokenizer: TokenizersBackend, longest: int
+    kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
 ) -> PreTrainedModel:
     name = str(arguments.init)
     config = _read_config(name, "--init")

@@ -21,7 +21,7 @@ from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import digest_file
+from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.chunks import SHARD_PATTERN, check_chunks, describe_chunks
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
 from ctxsim_hf import ContextGeneratorConfig, ContextGeneratorModel
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.seq2seq import modeling as module
 
 SIZES = {

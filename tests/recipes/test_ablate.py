@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from planted import PlantedCorpus
 
-from ctxsim_hf import evaluate_similarity
+from ctxsim_hf import evaluate_similarity, harvest
 from ctxsim_hf.evaluation import paper_figures
 from ctxsim_hf.evaluation.report import Report
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.recipes import steps
 from ctxsim_hf.recipes.ablations import ABLATIONS, Place, short_number
-from ctxsim_hf.recipes.adapt import AdaptedFolder
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 
 Run = Callable[..., tuple[int, str, str]]
 FEW = ("--num-contexts", 8, "--screen-chunks", 40, "--background-size", 30)
@@ -25,15 +25,12 @@ FEW = ("--num-contexts", 8, "--screen-chunks", 40, "--background-size", 30)
 @pytest.fixture(scope="module")
 def adapted(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The planted chain as `ctxsim adapt` lays it out, with 1,200 pairs."""
-    from ctxsim_hf.cli import main
-
     folder = tmp_path_factory.mktemp("adapted")
     (folder / "ctxsim").mkdir()
     (folder / "ctxsim/origin-tiny").symlink_to(planted / "origin")
     for name in ("chunks", "tokenizer", "discriminator", "generator"):
         (folder / name).symlink_to(planted / name)
-    flags = AdaptedFolder.find(str(folder)).harvest_flags(1200)
-    assert main(["harvest", *flags, "--output", str(folder / "pairs")]) == 0
+    harvest(**AdaptedFolder.find(str(folder)).harvest_values(1200), output=folder / "pairs")
     return folder
 
 
@@ -92,15 +89,15 @@ def test_going_on_between_two_arms(
     ctxsim: Run, adapted: Path, data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = words("strategy", adapted, data_root, tmp_path / "out", *FEW, "--limit", 10)
-    run_verb, calls = steps.run_verb, []
+    run, calls = steps.Step.run, []
 
-    def killed_in_the_second(name: str, flags: list[str]) -> str:
-        calls.append(flags[0].partition("=")[0])
+    def killed_in_the_second(step: steps.Step) -> Any:
+        calls.append(step.values["systems"][0].partition("=")[0])
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return run_verb(name, flags)
+        return run(step)
 
-    monkeypatch.setattr(steps, "run_verb", killed_in_the_second)
+    monkeypatch.setattr(steps.Step, "run", killed_in_the_second)
     code, _, err = ctxsim(*command)
     assert code == 130 and "run the same command again to go on" in err
     assert not (tmp_path / "out").exists()
@@ -127,9 +124,8 @@ def test_an_evaluation_is_there_when_all_of_it_is(
     rows = [{"sentence1": "a", "sentence2": "b", "score": score} for score in (1, 2)]
     (tmp_path / "mteb/stsbenchmark-sts").mkdir(parents=True)
     (tmp_path / "mteb/stsbenchmark-sts/test.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    step = steps.Step.evaluation(
-        [f"scores:{tmp_path / 'scores'}", "--tasks", "stsb", "--data-root", str(tmp_path)], tmp_path / "out"
-    )
+    scores = f"scores:{tmp_path / 'scores'}"
+    step = steps.Step.evaluation([scores], tmp_path / "out", tasks=["stsb"], data_root=str(tmp_path))
     for _ in range(2):  # the second time it is not taken for done
         with pytest.raises(KeyboardInterrupt):
             steps.run_steps([step], 1)
@@ -198,8 +194,8 @@ def test_arms_of_the_paper_are_ours(adapted: Path, tmp_path: Path) -> None:
         assert arms[: len(paper_figures.ABLATIONS[name])] == list(paper_figures.ABLATIONS[name])
     assert ABLATIONS.keys() == paper_figures.ABLATIONS.keys()
     weights = {arm.name: arm.settings for arm in ABLATIONS["terms"].arms(place)}
-    assert weights["without left and right"] == ["--weights", "1", "1", "0", "0"]
-    assert weights["the origin's own weights"] == ()
+    assert weights["without left and right"] == {"weights": [1, 1, 0, 0]}
+    assert weights["the origin's own weights"] == {}
 
 
 def test_numbers_in_names() -> None:

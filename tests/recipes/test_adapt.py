@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from planted import PlantedCorpus
 
-from ctxsim_hf import SentenceEncoder
+from ctxsim_hf import SentenceEncoder, adapt
 from ctxsim_hf.recipes.adapt import SHARES, AdaptArguments, plan
 
 Run = Callable[..., tuple[int, str, str]]
@@ -27,9 +28,8 @@ def test_the_steps_follow_from_the_arguments() -> None:
     trained = ["train discriminator", "train generator", "index", "harvest", "train surrogate"]
     assert verbs == ["chunk", "train-tokenizer", *trained, "evaluate", "card", "card"]
     assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
-    for name, minutes in (("discriminator", "2.4"), ("generator", "7"), ("surrogate", "2")):
-        flags = steps[verbs.index(f"train {name}")].flags
-        assert flags[flags.index("--max-train-minutes") + 1] == minutes
+    for name, minutes in (("discriminator", 2.4), ("generator", 7), ("surrogate", 2)):
+        assert steps[verbs.index(f"train {name}")].values["max_train_minutes"] == minutes
     assert sum(SHARES.values()) < 1  # something is left for stages without a limit
     assert steps == plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
 
@@ -54,6 +54,9 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert (code, again) == (0, said)
     assert progress.count("is there already") == 10
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    adapted = adapt(tmp_path / "texts.jsonl", preset="tiny", minutes=0.2, workers=1, output=tmp_path / "out")
+    assert f"{adapted}\n" == said and adapted.origin == tmp_path / "out/ctxsim/origin-tiny"
+    assert np.array_equal(adapted.encoder().encode(["Nosidi ranusi."]), encoder.encode(["Nosidi ranusi."]))
     code, _, err = ctxsim(*words, "--minutes", 0.3)
     assert code == 2 and "was made by another run: minutes was 0.2, now 0.3. Choose another --output" in err
 

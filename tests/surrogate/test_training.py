@@ -27,7 +27,7 @@ from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.surrogate import generator_start
 from ctxsim_hf.surrogate.generator_start import token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
-from ctxsim_hf.surrogate.training import SurrogateArguments
+from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.text.letters import letter_vectors
 from ctxsim_hf.train import loop
 

@@ -11,7 +11,7 @@ factor for each of the three questions, is the value that makes training context
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -21,12 +21,10 @@ from accelerate import Accelerator
 from tqdm import tqdm
 
 from ctxsim_hf.context_models.context_use import unigram_counts
+from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
 from ctxsim_hf.text.tokenized import TokenizedChunks
-
-if TYPE_CHECKING:
-    from ctxsim_hf.context_models.generator_command import GeneratorArguments
 
 SENTENCES_PER_BLOCK = 200_000  # neighbours counted at a time
 SMOOTHING = 0.75  # exponent on the frequency of the predicted token: rare ones are not over-rated (Levy et al. 2015)
@@ -35,7 +33,7 @@ SVD_ITERATIONS = 4
 
 
 def fit_closed_form(
-    task: LightGeneratorTask, arguments: "GeneratorArguments", folder: Path, accelerator: Accelerator
+    task: LightGeneratorTask, arguments: GeneratorArguments, folder: Path, accelerator: Accelerator
 ) -> dict[str, Any]:
     """Set the weights of the task's model, on the CPU and on every process alike; returns its held-out figures."""
     chunks, model = task.data.train, task.model

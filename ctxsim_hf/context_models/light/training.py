@@ -1,7 +1,5 @@
 """Chunks -> a light generator, by gradient descent on the three questions of Eq. 2 at once."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from transformers import PreTrainedModel
@@ -11,15 +9,13 @@ from ctxsim_hf.context_models.light.configuration import LightContextGeneratorCo
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import EVALUATION_CONTEXTS, ContextData
 from ctxsim_hf.context_models.context_use import evaluate_context_use, unigram_counts
+from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
 from ctxsim_hf.train.batches import chunk_batches
 
-if TYPE_CHECKING:
-    from ctxsim_hf.context_models.generator_command import GeneratorArguments
-
 
 class LightGeneratorTask:
-    def __init__(self, arguments: "GeneratorArguments", data: ContextData) -> None:
+    def __init__(self, arguments: GeneratorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
         self.train, self.held_out = (
             SentenceCollator(chunks, arguments.width or 1, arguments.max_sentence_tokens, data.special)
@@ -63,7 +59,7 @@ class LightGeneratorTask:
         return source
 
 
-def new_light_generator(arguments: "GeneratorArguments", data: ContextData) -> LightContextGeneratorModel:
+def new_light_generator(arguments: GeneratorArguments, data: ContextData) -> LightContextGeneratorModel:
     """A model that knows the unigram frequencies and nothing else yet."""
     model = LightContextGeneratorModel(
         LightContextGeneratorConfig(

@@ -1,6 +1,6 @@
 """Chunks -> the paper's seq2seq generator, in one direction or in all three."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,13 +12,11 @@ from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfi
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import ContextData, check_vocabulary
 from ctxsim_hf.context_models.context_use import evaluate_context_use
+from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import length_batches
-
-if TYPE_CHECKING:
-    from ctxsim_hf.context_models.generator_command import GeneratorArguments
 
 EVALUATION_CONTEXTS = 1000
 CONTEXTS_PER_EVALUATION_BATCH = 50
@@ -30,7 +28,7 @@ class DirectedBatch(NamedTuple):
 
 
 class Seq2SeqGeneratorTask:
-    def __init__(self, arguments: "GeneratorArguments", data: ContextData) -> None:
+    def __init__(self, arguments: GeneratorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
         self.directions = DIRECTIONS if arguments.direction == "all" else (str(arguments.direction),)
         self.train, self.held_out = (self._collator(chunks) for chunks in (data.train, data.held_out))

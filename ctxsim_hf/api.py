@@ -1,0 +1,233 @@
+"""Every stage as a function: `ctxsim_hf.chunk(...)`, `train_context_model(...)`, `adapt(...)` and the others.
+
+Each function makes the dataclass of a verb and runs its stage, as `ctxsim` does: the same defaults, the same checks,
+the same folders. A stage's module is imported when its function is called.
+"""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.verbs import VERBS, build_arguments
+
+if TYPE_CHECKING:
+    from ctxsim_hf.recipes.adapt import Adapted
+
+Location = str | PathLike[str]
+# Kind of context model -> its verb, and what that verb has to be told of the kind.
+CONTEXT_MODELS: dict[str, tuple[str, dict[str, str]]] = {
+    "discriminator": ("train discriminator", {}),
+    "light": ("train generator", {"kind": "light"}),
+    "seq2seq": ("train generator", {"kind": "seq2seq"}),
+}
+
+
+def chunk(
+    corpus: Location | Sequence[Location],
+    *,
+    output: Location,
+    text_column: str | None = None,
+    language: str | None = None,
+    held_out: float | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Cut documents into chunks of consecutive sentences.
+
+    Args:
+        corpus: What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets;
+            one of these or a list.
+        output: Folder to write. The same call goes on after an interruption.
+        text_column: Column that holds the text. None means the default of ChunkArguments.
+        language: Language code for the sentence splitter. None means the default of ChunkArguments.
+        held_out: Share of documents kept for evaluation. None means the default of ChunkArguments.
+        workers: Processes; the output is the same for any number. None means the default of ChunkArguments.
+        **options: Any field of `ctxsim_hf.text.chunking.ChunkArguments`. None means its default.
+
+    Returns:
+        The counts of documents, chunks, sentences and contexts.
+    """
+    named = {"text_column": text_column, "language": language, "held_out": held_out, "workers": workers}
+    return _run("chunk", {"corpus": corpus, "output": output, **named}, options)
+
+
+def train_tokenizer(
+    chunks: Location,
+    *,
+    output: Location,
+    vocab_size: int | None = None,
+    lowercase: bool | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Train a fast tokenizer on chunks.
+
+    Args:
+        chunks: Folder made by `chunk`.
+        output: Folder to write.
+        vocab_size: Size of the vocabulary, special tokens included. None means the default of TokenizerArguments.
+        lowercase: Whether the tokenizer folds case. None means the default of TokenizerArguments.
+        **options: Any field of `ctxsim_hf.text.tokenizer.TokenizerArguments`. None means its default.
+
+    Returns:
+        The size of the vocabulary and of the sample it was trained on.
+    """
+    named = {"vocab_size": vocab_size, "lowercase": lowercase}
+    return _run("train-tokenizer", {"chunks": chunks, "output": output, **named}, options)
+
+
+def train_context_model(
+    kind: str,
+    *,
+    chunks: Location,
+    tokenizer: Location,
+    output: Location,
+    preset: str | None = None,
+    max_train_minutes: float | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Train a model that answers terms of the fit score of a sentence and a context (Eq. 3).
+
+    Args:
+        kind: "discriminator" (which sentence fits a context), "light" (all three generative terms, in minutes on one
+            machine) or "seq2seq" (the paper's; needs `direction`).
+        chunks: Folder made by `chunk`.
+        tokenizer: Folder made by `train_tokenizer`, or any folder with a fast tokenizer.
+        output: Folder to write. The same call goes on from the last checkpoint.
+        preset: Sizes for what is not set: tiny, light, small, base or large. None means the default of the kind.
+        max_train_minutes: Stop after so many minutes. None means no limit.
+        **options: Any field of `DiscriminatorArguments` (ctxsim_hf.context_models.discriminator.training) or
+            `GeneratorArguments` (ctxsim_hf.context_models.generator_arguments). None means its default.
+
+    Returns:
+        The steps of the training and the figures on held-out documents.
+    """
+    if kind not in CONTEXT_MODELS:
+        raise UserError(f"unknown kind {kind!r}; expected one of {', '.join(CONTEXT_MODELS)}")
+    verb, implied = CONTEXT_MODELS[kind]
+    named = {"chunks": chunks, "tokenizer": tokenizer, "output": output}
+    return _run(verb, {**named, **implied, "preset": preset, "max_train_minutes": max_train_minutes}, options)
+
+
+def build_index(
+    chunks: Location,
+    *,
+    output: Location,
+    discriminator: Location | None = None,
+    generator: Location | Sequence[Location] | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Put chunks and trained context models into one origin folder, all that `OriginSimilarity` needs.
+
+    Args:
+        chunks: Folder made by `chunk`.
+        output: Folder to write.
+        discriminator: Folder of a discriminator made by `train_context_model`. None means the default of
+            IndexArguments.
+        generator: Folder of a light or seq2seq model, or a list with one for each direction. None means the default of
+            IndexArguments.
+        workers: Processes; the output is the same for any number. None means the default of IndexArguments.
+        **options: Any field of `ctxsim_hf.origin.indexing.IndexArguments`. None means its default.
+
+    Returns:
+        The counts of chunks, sentences and contexts.
+    """
+    named = {"discriminator": discriminator, "generator": generator, "workers": workers}
+    return _run("index", {"chunks": chunks, "output": output, **named}, options)
+
+
+def harvest(
+    origin: Location,
+    *,
+    pairs: int,
+    output: Location,
+    mode: str | None = None,
+    at_most: bool | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Pair sentences of an origin and label them with its similarity.
+
+    Args:
+        origin: Folder made by `build_index`, or its id on the Hub.
+        pairs: How many pairs, in three splits of 98, 1 and 1 %.
+        output: Folder to write. The same call goes on after an interruption.
+        mode: "pair" (contexts of the two sentences, as in the paper) or "group" (one pool for many sentences, much
+            faster). None means the default of HarvestArguments.
+        at_most: Whether fewer pairs will do where there are too few sentences. None means the default of
+            HarvestArguments.
+        **options: Any field of `ctxsim_hf.harvest.harvest_arguments.HarvestArguments`. None means its default.
+
+    Returns:
+        The counts of pairs and a summary of their scores; for one shard of several, while others are still to come, a
+        sentence that says so.
+    """
+    named = {"origin": origin, "pairs": pairs, "output": output, "mode": mode, "at_most": at_most}
+    return _run("harvest", named, options)
+
+
+def train_surrogate(
+    pairs: Location | None = None,
+    *,
+    output: Location,
+    tokenizer: Location | None = None,
+    init: Location | None = None,
+    preset: str | None = None,
+    objective: str | None = None,
+    max_train_minutes: float | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Train a surrogate, the fast encoder whose cosines stand in for an origin's scores.
+
+    Args:
+        pairs: Folder made by `harvest`, or a dataset like it, or its id. None for an objective that reads a public
+            dataset.
+        output: Folder to write. The same call goes on from the last checkpoint.
+        tokenizer: Folder with a fast tokenizer, or its id. None means that of `init`.
+        init: Checkpoint to start from. None means a new model of the sizes of `preset`.
+        preset: Sizes of a new model: tiny, light, small, base or large. None means the default of SurrogateArguments.
+        objective: What to learn. None means the default of SurrogateArguments, the scores of `pairs`.
+        max_train_minutes: Stop after so many minutes. None means no limit.
+        **options: Any field of `ctxsim_hf.surrogate.training_arguments.SurrogateArguments`. None means its default.
+
+    Returns:
+        The steps of the training and the figures on validation pairs.
+    """
+    named = {"preset": preset, "objective": objective, "max_train_minutes": max_train_minutes}
+    return _run(
+        "train surrogate", {"pairs": pairs, "output": output, "tokenizer": tokenizer, "init": init, **named}, options
+    )
+
+
+def adapt(
+    corpus: Location | Sequence[Location],
+    *,
+    output: Location,
+    minutes: float | None = None,
+    preset: str | None = None,
+    language: str | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> "Adapted":
+    """Turn documents into a surrogate for their domain, by every stage in a row.
+
+    Args:
+        corpus: What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets;
+            one of these or a list.
+        output: Folder to write. The same call goes on after an interruption.
+        minutes: About how long all of it may take. None means the default of AdaptArguments.
+        preset: Sizes of all models: tiny, light, small, base or large. None means the default of AdaptArguments.
+        language: Language code for the sentence splitter. None means the default of AdaptArguments.
+        workers: Processes, where a stage can use several. None means all cores.
+        **options: Any field of `ctxsim_hf.recipes.adapt.AdaptArguments`. None means its default.
+
+    Returns:
+        The folders `surrogate` and `origin`, the method `encoder()`, and as a string how good the surrogate is.
+    """
+    named = {"minutes": minutes, "preset": preset, "language": language, "workers": workers}
+    adapted: Adapted = _run("adapt", {"corpus": corpus, "output": output, **named}, options)
+    return adapted
+
+
+def _run(verb: str, named: dict[str, Any], options: dict[str, Any]) -> Any:
+    return VERBS[verb].run(build_arguments(VERBS[verb].arguments_class, named | options))

@@ -1,0 +1,131 @@
+"""The verbs: for each one, the module that runs it and the dataclass of its arguments.
+
+The command line, the functions of api.py and the recipes all find a stage here, and all hand it the same dataclass,
+which alone knows defaults and validates. A module is imported when its verb is used, so that help is quick.
+"""
+
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from numbers import Integral, Real
+from os import PathLike, fspath
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from ctxsim_hf.runtime.errors import UserError
+
+
+class Verb(NamedTuple):
+    module: str  # has a function `run`, which takes the arguments
+    arguments: str  # the dataclass of its arguments
+    help: str
+
+    @property
+    def run(self) -> Callable[[Any], Any]:
+        """The function that runs the verb with an instance of its dataclass."""
+        function: Callable[[Any], Any] = importlib.import_module(self.module).run
+        return function
+
+    @property
+    def arguments_class(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.arguments)
+
+
+VERBS = {
+    "adapt": Verb(
+        "ctxsim_hf.recipes.adapt", "AdaptArguments", "Documents to a surrogate of their domain: all in a row."
+    ),
+    "chunk": Verb("ctxsim_hf.text.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
+    "sample": Verb("ctxsim_hf.text.sampling", "SampleArguments", "The chunks of a share of the documents."),
+    "contexts": Verb("ctxsim_hf.text.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
+    "train-tokenizer": Verb("ctxsim_hf.text.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
+    "train discriminator": Verb(
+        "ctxsim_hf.context_models.discriminator.training",
+        "DiscriminatorArguments",
+        "Chunks to a judge of which sentence fits a context.",
+    ),
+    "train generator": Verb(
+        "ctxsim_hf.context_models.generator_command",
+        "GeneratorArguments",
+        "Chunks to a model of sentences given contexts, and back.",
+    ),
+    "train surrogate": Verb(
+        "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
+    ),
+    "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
+    "similarity": Verb(
+        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
+    ),
+    "harvest": Verb(
+        "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."
+    ),
+    "encode": Verb("ctxsim_hf.encoder.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
+    "search": Verb(
+        "ctxsim_hf.surrogate.search_command", "SearchArguments", "Indexed sentences that are most like a query."
+    ),
+    "export": Verb(
+        "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
+    ),
+    "evaluate": Verb(
+        "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
+    ),
+    "ablate": Verb(
+        "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method is worth, beside the paper."
+    ),
+    "card": Verb(
+        "ctxsim_hf.hub.cards", "CardArguments", "What the Hub shows of a folder: how it was made, its limits."
+    ),
+    "publish": Verb(
+        "ctxsim_hf.hub.publish", "PublishArguments", "A folder with its card to the Hub, private at first."
+    ),
+}
+
+
+def build_arguments(arguments_class: Any, values: Mapping[str, Any]) -> Any:
+    """Make a verb's arguments from Python values: as the command line would, so that equal runs leave equal bytes.
+
+    Args:
+        arguments_class: The verb's dataclass.
+        values: Field -> value. None stands for the field's default. A path may be a Path, one value may stand for a
+            list of it, and an int for a float.
+
+    Raises:
+        UserError: If a name is not a field of the dataclass, a value is not of the field's type, or a field without a
+            default has no value.
+    """
+    known = {field.name: field for field in fields(arguments_class)}
+    given = {name: value for name, value in values.items() if value is not None}
+    if unknown := [name for name in values if name not in known]:
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+        raise UserError(f"{unknown[0]!r} is not an option; {hint}")
+    for name, field in known.items():
+        if name not in given and field.default is MISSING and field.default_factory is MISSING:
+            raise UserError(f"expected a value for {name!r}, got none")
+    hints = get_type_hints(arguments_class)
+    given = {name: _plain(name, value, hints[name]) for name, value in given.items()}
+    arguments = arguments_class(**{name: value for name, value in given.items() if known[name].init})
+    for name, value in given.items():
+        if not known[name].init:  # what the command line takes without a flag
+            setattr(arguments, name, value)
+    return arguments
+
+
+def _plain(name: str, value: Any, hint: Any) -> Any:
+    """Return the value as the command line would parse it."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    for kind in kinds:
+        if get_origin(kind) is list:
+            items = value if isinstance(value, list | tuple) else [value]
+            return [_plain(name, item, get_args(kind)[0]) for item in items]
+    if isinstance(value, PathLike):
+        value = fspath(value)
+    elif isinstance(value, Integral) and not isinstance(value, bool) and int in kinds:
+        value = int(value)
+    elif isinstance(value, Real) and not isinstance(value, bool) and float in kinds:
+        value = float(value)
+    if type(value) not in kinds:
+        expected = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+        raise UserError(f"{name!r} must be of type {expected}, got {value!r}")
+    return value
