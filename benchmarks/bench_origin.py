@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
+from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
 
 from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf.cli import main as ctxsim
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
+from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.comparison import comparable, cosine
 from ctxsim_hf.origin.fit_score import ContextScorer
-from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
-from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
 from ctxsim_hf.runtime.presets import preset_sizes
 
 GENERATORS_ALONE = ScoreWeights(discriminative=0)

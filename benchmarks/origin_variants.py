@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ctxsim_hf.context_models.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.evaluation.evaluate import TaskResult, evaluate_similarity
 from ctxsim_hf.origin.comparison import MODES
-from ctxsim_hf.context_models.score_weights import TERMS, ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine

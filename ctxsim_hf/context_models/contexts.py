@@ -1,4 +1,4 @@
-"""Contexts as a context model gets them: as text, as tokens of its own tokenizer, and with what an index keeps of them."""
+"""Contexts as a context model gets them: as text, as tokens of its tokenizer, and with what an index keeps of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ class Contexts:
         ]
 
     def tokens(self, tokenizer: TokenizersBackend, width: int) -> ContextTokens:
-        """Return the contexts in tokens; an index that keeps the tokens of this very tokenizer does not make them anew."""
+        """Return the contexts in tokens, which an index may have already if this tokenizer is its own."""
         present, left, right = self._present(width)
         return ContextTokens(self.store.tokens(present, tokenizer), left, right)
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctxsim_hf.text.lexical import TfidfCosine, words_of
+from ctxsim_hf.text.lexical import TfidfCosine
+from ctxsim_hf.text.words import words
 
 K1, B = 1.5, 0.75
 
@@ -27,7 +28,7 @@ class Bm25:
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """From 0 to about 1; a sentence without words has 0 with every sentence."""
-        bags1, bags2 = ([words_of(sentence) for sentence in side] for side in (sentences1, sentences2))
+        bags1, bags2 = ([set(words(sentence)) for sentence in side] for side in (sentences1, sentences2))
         vocabulary = sorted(set().union(*bags1, *bags2))
         idf = dict(zip(vocabulary, self.counts.idf(vocabulary).tolist(), strict=True))
 

@@ -11,6 +11,7 @@ import numpy as np
 from ctxsim_hf.evaluation.examples import Triplets
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.chunks import read_chunks
+from ctxsim_hf.text.words import words
 
 SPLIT = "held_out"
 ADJACENT, DOCUMENT = "adjacent", "document"
@@ -71,7 +72,7 @@ def _draw(
         if one == other or near >= lengths[one]:
             continue
         triplet = (documents[one][place], documents[one][near], documents[other][far])
-        if len(set(triplet)) == 3 and all(len(sentence.split()) >= MIN_WORDS for sentence in triplet):
+        if len(set(triplet)) == 3 and all(len(words(sentence)) >= MIN_WORDS for sentence in triplet):
             rows.append(triplet)
     if not rows:
         raise UserError(f"the held-out documents in {folder!r} are too few or too short for triplets")

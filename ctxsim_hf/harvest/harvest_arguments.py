@@ -47,7 +47,14 @@ class HarvestArguments(StageArguments, OverrideArguments):
     shard: int | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
     num_shards: int = HfArg(default=1, help="How many shares there are.")
 
-    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "origin", "chunks", "cache", "shard", "num_shards")
+    unrecorded: ClassVar[tuple[str, ...]] = (
+        *StageArguments.unrecorded,
+        "origin",
+        "chunks",
+        "cache",
+        "shard",
+        "num_shards",
+    )
 
     def __post_init__(self) -> None:
         if self.mode not in MIXES:

@@ -14,12 +14,12 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from ctxsim_hf.context_models.base import ContextModel
+from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.context_models.registry import (
     load_context_model,
     register_context_model,
     registered_context_models,
 )
-from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.origin.context_index import STORED, TOKENS, IndexSentences, open_texts
 from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, TOKENIZER, Layout
 from ctxsim_hf.runtime.files import whole_folder, writing

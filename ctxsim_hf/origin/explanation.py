@@ -11,8 +11,8 @@ import numpy as np
 
 from ctxsim_hf.origin.comparison import comparable
 from ctxsim_hf.origin.context_index import ContextIndex
-from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.contexts_signal import ContextComparison
+from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.text.chunks import Context
 
 SHOWN = 3

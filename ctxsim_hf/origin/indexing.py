@@ -51,7 +51,9 @@ class IndexArguments(StageArguments):
     generator: list[str] = HfArg(
         default_factory=list, help="Folder made by ctxsim train generator, or one for each direction."
     )
-    context_model: list[str] = HfArg(default_factory=list, help="Any other context model: its folder or id on the Hub.")
+    context_model: list[str] = HfArg(
+        default_factory=list, help="Any other context model: its folder or id on the Hub."
+    )
     encoder: str | None = HfArg(
         default=None, help="A surrogate or SentenceTransformer, folder or id, for the signal `encoder`."
     )

@@ -33,7 +33,9 @@ class Layout:
             about = json.loads((folder / LAYOUT_FILE).read_text("utf-8"))
             found = about.pop("format")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise UserError(f"{str(folder / LAYOUT_FILE)!r} is damaged ({error}); make it again with ctxsim index") from None
+            raise UserError(
+                f"{str(folder / LAYOUT_FILE)!r} is damaged ({error}); make it again with ctxsim index"
+            ) from None
         if found != FORMAT:
             raise UserError(
                 f"{str(folder)!r} has the format {found}, this version reads {FORMAT}; make it again with ctxsim index"

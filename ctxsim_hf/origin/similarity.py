@@ -171,7 +171,10 @@ class OriginSimilarity:
         counts = CONTEXTS in self.signals
         by_contexts = self.contexts.compare(sentences1, sentences2) if counts else [None] * len(sentences1)
         for place, contexts in enumerate(by_contexts):
-            values = {name: contexts.similarity if contexts and name == CONTEXTS else others[name][place] for name in self.signals}
+            values = {
+                name: contexts.similarity if contexts and name == CONTEXTS else others[name][place]
+                for name in self.signals
+            }
             yield PairScores(values, self.shares, contexts)
 
     def label(self, sentences: Sequence[str], pairs: np.ndarray, mode: str) -> Labels:

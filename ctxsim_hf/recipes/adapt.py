@@ -22,7 +22,6 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS
-from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.stage import read_stage
 
 if TYPE_CHECKING:

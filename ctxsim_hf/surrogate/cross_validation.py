@@ -11,7 +11,6 @@ import numpy as np
 
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
-from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.loop import make_accelerator

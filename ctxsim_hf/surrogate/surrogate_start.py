@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConfig, TokenizersBackend
 
-from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.context_data import check_vocabulary
+from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.sentence_transformers_files import max_tokens

@@ -8,8 +8,8 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.presets import fill_from_preset
 from ctxsim_hf.runtime.files import describe_file, digest_file
+from ctxsim_hf.runtime.presets import fill_from_preset
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows

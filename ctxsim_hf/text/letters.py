@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from ctxsim_hf.text.lexical import TfidfCosine, check_lengths, words_of
+from ctxsim_hf.text.lexical import TfidfCosine, check_lengths
+from ctxsim_hf.text.words import words
 
 SIZES = (2, 3, 4)
 END = " "  # of a word, on either side
@@ -54,9 +55,9 @@ class LetterCosine:
         return np.asarray((vectors[first] * vectors[second]).sum(axis=1)).clip(max=1)
 
     def _vectors(self, sentences: Sequence[str]) -> csr_array:
-        held, words = _bags([words_of(sentence) for sentence in sentences])
-        letters = letter_vectors([f"{END}{word}{END}" for word in words])
-        vectors = held @ diags_array(self.counts.idf(words)) @ letters
+        held, vocabulary = _bags([set(words(sentence)) for sentence in sentences])
+        letters = letter_vectors([f"{END}{word}{END}" for word in vocabulary])
+        vectors = held @ diags_array(self.counts.idf(vocabulary)) @ letters
         vectors.sort_indices()
         return _unit(vectors)
 

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import regex
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json, writing
+from ctxsim_hf.text.words import words
 
+FORMAT = 2  # of the files, which hold hashes of words: raise it whenever a text has other words than before
 UNSEEN_IDF = 14.0
-# With the marks and joiners after its letters, at which re's \w ends: vowels of Hindi, accents of decomposed text.
-_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{Join_Control}]*|\p{N}+")
 _KEYS, _DF, _ABOUT = "tfidf_keys.npy", "tfidf_df.npy", "tfidf.json"
 
 
@@ -56,7 +55,7 @@ class TfidfCosine:
         for name, array in ((_KEYS, self.keys), (_DF, self.df)):
             with writing(Path(folder) / name) as temporary, temporary.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
-        write_json(Path(folder) / _ABOUT, {"sentences": self.num_sentences, "words": len(self.keys)})
+        write_json(Path(folder) / _ABOUT, {"format": FORMAT, "sentences": self.num_sentences, "words": len(self.keys)})
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -64,11 +63,15 @@ class TfidfCosine:
         try:
             about = json.loads((Path(folder) / _ABOUT).read_text("utf-8"))
             keys, df = (np.load(Path(folder) / name, mmap_mode="r", allow_pickle=False) for name in (_KEYS, _DF))
-            num_sentences, num_words = about["sentences"], about["words"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            found, num_sentences, num_words = about.get("format"), about["sentences"], about["words"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 f"expected the files {_ABOUT}, {_KEYS} and {_DF} of TfidfCosine.save in {str(folder)!r}: {error}"
             ) from error
+        if found != FORMAT:
+            raise UserError(
+                f"the word counts in {str(folder)!r} are of format {found}, expected {FORMAT}; make the folder again"
+            )
         if not len(keys) == len(df) == num_words:
             raise UserError(
                 f"the TF-IDF files in {str(folder)!r} do not belong together: expected {num_words} words, "
@@ -76,9 +79,9 @@ class TfidfCosine:
             )
         return cls(keys, df, num_sentences)
 
-    def idf(self, words: Iterable[str]) -> np.ndarray:
+    def idf(self, vocabulary: Iterable[str]) -> np.ndarray:
         """The weight of each word; one that the corpus does not hold weighs 14."""
-        keys = _hash(words)
+        keys = _hash(vocabulary)
         places = np.searchsorted(self.keys, keys)
         seen = places < len(self.keys)
         seen[seen] = self.keys[places[seen]] == keys[seen]
@@ -90,18 +93,18 @@ class TfidfCosine:
         """Cosine of each pair, from 0 to 1. A sentence without words, or with none but words that weigh 0, has
         similarity 0 with every sentence, itself included."""
         check_lengths(sentences1, sentences2)
-        bags1, bags2 = [words_of(sentence) for sentence in sentences1], [words_of(sentence) for sentence in sentences2]
+        bags1, bags2 = ([set(words(sentence)) for sentence in side] for side in (sentences1, sentences2))
         vocabulary = list(set().union(*bags1, *bags2))
         squares = dict(zip(vocabulary, (self.idf(vocabulary) ** 2).tolist(), strict=True))
 
-        def squared_length(words: set[str]) -> float:
+        def squared_length(bag: set[str]) -> float:
             # fsum is exact whatever the order, and the order of a set differs from one process to the next.
-            return math.fsum(map(squares.__getitem__, words))
+            return math.fsum(map(squares.__getitem__, bag))
 
         cosines = np.zeros(len(bags1))
-        for pair, (words1, words2) in enumerate(zip(bags1, bags2, strict=True)):
-            if common := squared_length(words1 & words2):
-                cosines[pair] = common / math.sqrt(squared_length(words1) * squared_length(words2))
+        for pair, (bag1, bag2) in enumerate(zip(bags1, bags2, strict=True)):
+            if common := squared_length(bag1 & bag2):
+                cosines[pair] = common / math.sqrt(squared_length(bag1) * squared_length(bag2))
         return cosines
 
 
@@ -117,14 +120,10 @@ def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:
     counts: Counter[str] = Counter()
     num_sentences = 0
     for sentence in sentences:
-        counts.update(words_of(sentence))
+        counts.update(set(words(sentence)))
         num_sentences += 1
     return counts, num_sentences
 
 
-def words_of(sentence: str) -> set[str]:
-    return set(_WORD.findall(sentence.lower()))
-
-
-def _hash(words: Iterable[str]) -> np.ndarray:
-    return np.array([xxhash.xxh3_64_intdigest(word.encode()) for word in words], dtype=np.uint64)
+def _hash(vocabulary: Iterable[str]) -> np.ndarray:
+    return np.array([xxhash.xxh3_64_intdigest(word.encode()) for word in vocabulary], dtype=np.uint64)

@@ -1,23 +1,20 @@
 """Sentences -> 64-bit keys of their words and word bigrams, the terms of the TF-IDF index.
 
-A word is a run of letters, their marks, digits and underscores, in lower case. Its key is its xxh3 hash; the key of a
-bigram mixes those of its two words. Two different terms share a key with a chance of 2**-64, so that among the 25
-million terms of a million chunks the chance of even one such pair is 2e-5: they are left unhandled, and no vocabulary
-needs to be kept.
+The key of a word is its xxh3 hash; the key of a bigram mixes those of its two words. Two different terms share a key
+with a chance of 2**-64, so that among the 25 million terms of a million chunks the chance of even one such pair is
+2e-5: they are left unhandled, and no vocabulary needs to be kept.
 """
 
 from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-import regex
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.words import words
 
 NGRAMS = ("uni+bigrams", "bigrams")
-
-_words_in = regex.compile(r"[\p{L}\p{N}_][\p{L}\p{N}_\p{M}\p{Join_Control}]*").findall
 
 
 class NgramKeys:
@@ -39,10 +36,10 @@ class NgramKeys:
         """The key of every n-gram and the number of its sentence, in order. No bigram crosses a sentence's end."""
         if len(self._word_keys) > self._words_remembered:
             self._word_keys.clear()
-        words = [_words_in(sentence.lower()) for sentence in sentences]
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        sentence_of = np.repeat(np.arange(len(words)), lengths)
-        keys = np.fromiter(map(self._word_keys.__getitem__, chain.from_iterable(words)), np.uint64, len(sentence_of))
+        split = [words(sentence) for sentence in sentences]
+        lengths = np.fromiter(map(len, split), np.int64, len(split))
+        sentence_of = np.repeat(np.arange(len(split)), lengths)
+        keys = np.fromiter(map(self._word_keys.__getitem__, chain.from_iterable(split)), np.uint64, len(sentence_of))
         # (words, 2): the word alone, and after the word before it
         terms = np.stack([keys, mix(np.roll(keys, 1), keys)], axis=1)
         wanted = np.stack([np.full(len(keys), self.unigrams), np.diff(sentence_of, prepend=-1) == 0], axis=1)

@@ -8,8 +8,8 @@ import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
 from ctxsim_hf import ContextGeneratorConfig, ContextGeneratorModel
-from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.seq2seq import modeling as module
+from ctxsim_hf.context_models.terms import DIRECTIONS
 
 SIZES = {
     "vocab_size": 40, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from ctxsim_hf import LightContextGeneratorConfig, LightContextGeneratorModel
-from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.light import modeling as module
 from ctxsim_hf.context_models.light.modeling import SentenceFactors
 from ctxsim_hf.context_models.light.sampled_normaliser import choose_tokens, sampled_normaliser
+from ctxsim_hf.context_models.terms import DIRECTIONS
 
 VOCABULARY, HIDDEN = 30, 6
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from planted import PlantedCorpus
 
+from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.context_index import sentence_key
 from ctxsim_hf.origin.context_set import jaccard, select
-from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.text.tokenized import TokenizedSentences
 

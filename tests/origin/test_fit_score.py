@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ctxsim_hf.origin.models import OriginModels
+from ctxsim_hf.origin.term_scorers import Seq2SeqScorer
 from planted import PlantedCorpus
 
 from ctxsim_hf.context_models.collators import GeneratorCollator
+from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.origin.fit_score import ContextScorer, ContextTokens
-from ctxsim_hf.origin.models import OriginModels
-from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
-from ctxsim_hf.origin.term_scorers import Seq2SeqScorer
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.chunks import Context
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from planted import PlantedCorpus, Probe
 
-from ctxsim_hf.origin.comparison import MODES
 from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.origin.comparison import MODES
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.letters import LetterCosine

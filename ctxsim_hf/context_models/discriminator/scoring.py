@@ -17,8 +17,8 @@ from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
 from ctxsim_hf.context_models.sentence_tensors import SentenceTensors, SpecialIds
-from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 PARTS, PARTS_REST = "parts", "parts_rest"
 NUMBERS_PER_BLOCK = 1 << 22  # of (sentences, contexts, part) that the head holds at a time

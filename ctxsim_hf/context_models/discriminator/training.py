@@ -12,9 +12,8 @@ from transformers import PreTrainedModel
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.collators import SentenceCollator, Tensors, draw_negatives
-from ctxsim_hf.context_models.discriminator.configuration import ContextDiscriminatorConfig
-from ctxsim_hf.context_models.discriminator.configuration import HEADS
 from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
+from ctxsim_hf.context_models.discriminator.configuration import HEADS, ContextDiscriminatorConfig
 from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.presets import fill_from_preset

@@ -30,10 +30,10 @@ from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
-from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
-from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.input_checks import check_index, check_tokens, check_vocabulary
+from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.sampled_normaliser import sampled_normaliser
+from ctxsim_hf.context_models.terms import DIRECTIONS
 
 SOURCES_PER_BLOCK = 1024  # sources whose logits over the vocabulary are held at a time when scoring
 

@@ -14,8 +14,8 @@ from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
 from ctxsim_hf.context_models.sentence_tensors import SentenceTensors, SpecialIds
 from ctxsim_hf.context_models.terms import DIRECTIONS
-from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 NORMALISERS = "normalisers"  # of the question `sentence`, whose source is the context alone
 
@@ -71,9 +71,7 @@ class LightContextModel(ContextModel):
         tokens = contexts.tokens(self.tokenizer, self.width)
         factors = self._factors(tokens.sentences)
         places = {"left": tokens.left, "right": tokens.right}
-        sides = {
-            name: factors.side(torch.from_numpy(place).to(self.model.device)) for name, place in places.items()
-        }
+        sides = {name: factors.side(torch.from_numpy(place).to(self.model.device)) for name, place in places.items()}
         return LightContexts(self.model, sides, contexts.stored.get(NORMALISERS))
 
     @torch.inference_mode()

@@ -5,12 +5,12 @@ import torch
 from transformers import PreTrainedModel
 
 from ctxsim_hf.context_models.collators import SentenceCollator, Tensors
-from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
-from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import EVALUATION_CONTEXTS, ContextData
 from ctxsim_hf.context_models.context_use import evaluate_context_use, unigram_counts
 from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
+from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.train.batches import chunk_batches
 
 

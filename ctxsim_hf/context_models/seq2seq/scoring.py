@@ -20,8 +20,8 @@ from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import WindowTokens
 from ctxsim_hf.context_models.terms import DIRECTIONS
-from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 TOKENS_PER_BATCH = 4096  # of padded sources or targets that go through the model together
 
@@ -92,7 +92,7 @@ class EncodedContexts:
         return len(self.tokens.left)
 
     def windows_with(self, sentences: TokenizedSentences) -> tuple[np.ndarray, WindowTokens]:
-        """Put every sentence in the middle of every context: (sentences, contexts, window), and where its tokens are."""
+        """Put every sentence in the middle of every context: (sentences, contexts, window), and their tokens."""
         left, right = self.tokens.left, self.tokens.right
         middle = len(self.tokens.sentences) + np.arange(len(sentences))
         shape = (len(sentences), len(left))
@@ -123,7 +123,7 @@ class EncodedContexts:
 
 
 def _batches(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield rows in this order, as many together as the token budget allows with padding to the longest, at least one."""
+    """Yield rows in this order, as many together as the token budget allows with padding, at least one."""
     start = 0
     longest = 0
     for place, row in enumerate(order):

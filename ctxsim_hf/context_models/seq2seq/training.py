@@ -7,13 +7,13 @@ import torch
 from transformers import AutoConfig, PreTrainedModel
 
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
-from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
-from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.context_data import ContextData, check_vocabulary
 from ctxsim_hf.context_models.context_use import evaluate_context_use
 from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
+from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
+from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import length_batches
