@@ -15,13 +15,11 @@ def register_auto_classes() -> None:
         RobertaModel,
     )
 
-    from ctxsim_hf.context_models.configuration_ctxsim import (
-        ContextDiscriminatorConfig,
-        ContextGeneratorConfig,
-        LightContextGeneratorConfig,
-    )
+    from ctxsim_hf.context_models.discriminator.configuration import ContextDiscriminatorConfig
     from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
+    from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
     from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
+    from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
     from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
     from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS
 from ctxsim_hf.context_models.context_data import ContextTrainingArguments
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.presets import fill_from_preset
 

@@ -111,7 +111,7 @@ class Drawing:
     def _near(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """A seed, sentences of other documents at several ranks of nearness, and the ranks."""
         store, code = self.index.chunks, self._free[seed]
-        ((chunks, _),) = self.index.tfidf.search(self.index.sentences([seed]), NEAR_CHUNKS)
+        ((chunks, _),) = self.index.tfidf.search(self.index.texts([seed]), NEAR_CHUNKS)
         others = _ranges(store.chunk_starts, np.sort(chunks))
         first, end = self._document(seed)
         others = others[(self._free[others] == code) & ((others < first) | (others >= end))]

@@ -63,7 +63,7 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
         if stage.finished:
             return
         with accelerator.main_process_first():  # which checks the files of the origin
-            origin = arguments.open_origin(accelerator.device)
+            origin = arguments.open_on(accelerator.device)
         drawing = Drawing(origin.index, arguments.mix, (arguments.min_tokens, arguments.max_tokens), arguments.seed)
         speaks = accelerator.is_main_process
         plan = make_plan(drawing, arguments.pairs, arguments.pairs_per_file, speaks, arguments.at_most)

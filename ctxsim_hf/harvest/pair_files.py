@@ -42,7 +42,7 @@ def write_block(
     tables, hashes = [], []
     for counted in block.groups:
         pairs = drawing.pairs(counted.group).first(counted.num_pairs)
-        places = origin.index.text(counted.group.sentences)
+        places = origin.index.chunk_of(counted.group.sentences)
         sentences = [chunk.sentences[position] for chunk, position in places]
         scores, spreads = scorer(origin, sentences, pairs.members)
         first, second = pairs.members.T

@@ -1,7 +1,7 @@
 """Two sentences' scores over the same contexts -> one number. Pure functions on matrices.
 
-Each of them turns score vectors into vectors whose cosine is the similarity. S is a sum of log-probabilities, all below
-zero, so the cosine of the raw scores (Eq. 4) hardly leaves 1; the others say how much better than usual a
+Each comparison turns score vectors into vectors whose cosine is the similarity. S is a sum of log-probabilities, all
+below zero, so the cosine of the raw scores (Eq. 4) hardly leaves 1; the others say how much better than usual a
 sentence fits, where *usual* is how a fixed background of corpus sentences fits the same contexts.
 
 | comparison | vector |

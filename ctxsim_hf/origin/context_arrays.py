@@ -22,6 +22,7 @@ from ctxsim_hf.context_models.registry import (
 )
 from ctxsim_hf.origin.context_index import STORED, TOKENS, IndexSentences, open_texts
 from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, TOKENIZER, Layout
+from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.files import whole_folder, writing
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
@@ -30,11 +31,10 @@ BLOCKS = "blocks"
 CHUNKS_PER_BLOCK = 4000  # whose sentences are encoded together
 
 
-@dataclass
-class ContextArrays:
-    """The arrays of an origin folder that has its models, tokens and texts already, as blocks of work."""
+@dataclass(frozen=True)
+class ContextArrays(FileBlocks):
+    """The arrays of an origin folder that has its models, tokens and texts already."""
 
-    folder: Path
     # Pickled with the work, so that a worker knows what its parent registered.
     registered: dict[str, type[ContextModel]] = field(default_factory=registered_context_models)
 
@@ -45,19 +45,16 @@ class ContextArrays:
     def blocks(self) -> list[str]:
         if not Layout.load(self.folder).storing_models(self.folder):
             return []
-        return [f"{start:09d}" for start in range(0, self._chunks.num_chunks, CHUNKS_PER_BLOCK)]
+        return [f"{BLOCKS}/{start:09d}.npz" for start in range(0, self._chunks.num_chunks, CHUNKS_PER_BLOCK)]
 
     def is_done(self, name: str) -> bool:
-        return self._path(name).exists() or (self.folder / INDEX / STORED).exists()
-
-    def _path(self, name: str) -> Path:
-        return self.folder / BLOCKS / f"{name}.npz"
+        return super().is_done(name) or (self.folder / INDEX / STORED).exists()
 
     @torch.inference_mode()
     def run_block(self, name: str) -> None:
         for model_type, model_class in self.registered.items():
             register_context_model(model_type, model_class)
-        start = int(name)
+        start = int(Path(name).stem)
         block = np.arange(start, min(self._chunks.num_chunks, start + CHUNKS_PER_BLOCK))
         models, sentences, width = _open(self.folder)
         contexts = Contexts(sentences, *self._chunks.neighbours(self._chunks.contexts_of(block), width))
@@ -71,8 +68,8 @@ class ContextArrays:
             }
         finally:
             torch.set_num_threads(threads)
-        with writing(self._path(name)) as path, path.open("wb") as file:
-            np.savez(file, **arrays)
+        with writing(self.folder / name) as path, path.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
 
     def merge(self) -> None:
         """Put the blocks together, one array for each name."""
@@ -80,7 +77,7 @@ class ContextArrays:
             target = self.folder / INDEX / STORED
             if not target.exists():
                 with whole_folder(target) as folder:
-                    self._merge([self._path(name) for name in names], folder)
+                    self._merge([self.folder / name for name in names], folder)
         shutil.rmtree(self.folder / BLOCKS, ignore_errors=True)
 
     def _merge(self, paths: list[Path], folder: Path) -> None:

@@ -1,5 +1,5 @@
-"""A group of sentences -> one pool of contexts for all of them: the candidates of each sentence by its fit score, taken
-from the sentences in turn so that no two contexts of the pool resemble each other."""
+"""A group of sentences -> one pool of contexts for all of them: the candidates of each sentence by its fit score,
+taken from the sentences in turn so that no two contexts of the pool resemble each other."""
 
 from collections.abc import Sequence
 

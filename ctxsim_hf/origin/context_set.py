@@ -1,5 +1,5 @@
-"""For a sentence the contexts it is judged in, C_s: the candidates of candidates.py by falling fit score, taken one at a
-time so that no two resemble each other."""
+"""For a sentence the contexts it is judged in, C_s: the candidates of candidates.py by falling fit score, taken one
+at a time so that no two resemble each other."""
 
 import threading
 from collections import OrderedDict
@@ -62,7 +62,7 @@ class ContextSets:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, sentences: Sequence[str]) -> Iterator[np.ndarray]:
-        """Yield the contexts of each sentence, best first; fewer than asked where the corpus has no more that differ."""
+        """Yield the contexts of each sentence, best first; fewer than asked where no more of them differ."""
         for sentence in sentences:
             key = self._key(sentence)
             with self._lock:

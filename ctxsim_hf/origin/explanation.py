@@ -5,7 +5,6 @@ A fit is given in deviations above the background's mean in the same context, so
 
 import textwrap
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ctxsim_hf.origin.comparison import comparable
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.contexts_signal import ContextComparison
 from ctxsim_hf.origin.fit_score import ContextScorer
+from ctxsim_hf.origin.pair_scores import PairScores
 from ctxsim_hf.text.chunks import Context
 
 SHOWN = 3
@@ -74,22 +74,10 @@ class Explanation:
         return "\n".join(lines)
 
 
-class _Pair(Protocol):
-    """What an origin says of a pair."""
-
-    signals: dict[str, float]
-    shares: dict[str, float]
-
-    @property
-    def similarity(self) -> float: ...
-    @property
-    def spread(self) -> float: ...
-
-
 def explain(
     sentence1: str,
     sentence2: str,
-    pair: _Pair,
+    pair: PairScores,
     contexts: ContextComparison,
     index: ContextIndex,
     scorer: ContextScorer,
@@ -98,7 +86,7 @@ def explain(
 
     Args:
         sentence1, sentence2 (`str`): The sentences.
-        pair: What the origin says of them.
+        pair (`PairScores`): What the origin says of them.
         contexts (`ContextComparison`): What contexts say of them.
         index (`ContextIndex`): Where the contexts stand.
         scorer (`ContextScorer`): Answers every term that is to be shown, those that do not count too.

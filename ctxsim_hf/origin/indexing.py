@@ -104,7 +104,7 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
 
 
 def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> None:
-    """Copy the models, which must answer different terms, and the tokenizer of the index; write layout and settings."""
+    """Copy the models, which must answer different terms, and a tokenizer; write layout and settings."""
     names = _names(models)
     opened = {name: load_context_model(model) for name, model in names.items()}
     answered = answered_terms(opened)

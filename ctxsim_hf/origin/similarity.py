@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -18,12 +17,13 @@ from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.origin.candidates import Candidates
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
-from ctxsim_hf.origin.contexts_signal import ContextComparison, ContextsSignal
+from ctxsim_hf.origin.contexts_signal import ContextsSignal
 from ctxsim_hf.origin.explanation import Explanation, explain
 from ctxsim_hf.origin.fit_score import ContextScorer, answered_terms
 from ctxsim_hf.origin.group_scoring import GROUP_SCORERS, Labels, score_group
 from ctxsim_hf.origin.indexing import read_background
 from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout
+from ctxsim_hf.origin.pair_scores import PairScores
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.signals import CONTEXTS, mix, open_signal, shares
 from ctxsim_hf.runtime.fetch import fetch_folder
@@ -37,24 +37,6 @@ if TYPE_CHECKING:
 
 DEFAULT_ORIGIN = "ctxsim/origin-light"
 DEVIATION_SENTENCES = 48  # of the background, every two of which are a pair
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """What an origin says of a pair."""
-
-    signals: dict[str, float]  # each signal that counts
-    shares: dict[str, float]  # the factor of each in the mean
-    contexts: ContextComparison | None  # where contexts count
-
-    @property
-    def similarity(self) -> float:
-        return float(mix(self.signals, self.shares))
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the similarity over draws of contexts; the other signals stay as they are."""
-        return self.shares[CONTEXTS] * self.contexts.spread if self.contexts else 0.0
 
 
 class OriginSimilarity:
@@ -171,10 +153,9 @@ class OriginSimilarity:
         counts = CONTEXTS in self.signals
         by_contexts = self.contexts.compare(sentences1, sentences2) if counts else [None] * len(sentences1)
         for place, contexts in enumerate(by_contexts):
-            values = {
-                name: contexts.similarity if contexts and name == CONTEXTS else others[name][place]
-                for name in self.signals
-            }
+            values = {name: found[place] for name, found in others.items()}
+            if contexts is not None:
+                values[CONTEXTS] = contexts.similarity
             yield PairScores(values, self.shares, contexts)
 
     def label(self, sentences: Sequence[str], pairs: np.ndarray, mode: str) -> Labels:

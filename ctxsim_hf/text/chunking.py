@@ -232,7 +232,7 @@ def _chunk_document(document: Document, arguments: ChunkArguments, counts: Count
     parts = split_document(document.text, arguments.language, arguments.max_sentence_chars)
     split = split_of(document.doc_id, arguments.held_out)
     chunks = [chunk for run in parts.runs for chunk in even_chunks(run, arguments.sentences_per_chunk)]
-    useful = [chunk for chunk in chunks if any(context_positions(len(chunk), 1))]
+    useful = [chunk for chunk in chunks if context_positions(len(chunk))]
     counts["sentences_too_long"] += parts.too_long
     counts["unprintable"] += parts.unprintable
     counts["sentences_without_context"] += sum(len(chunk) for chunk in chunks if chunk not in useful)
