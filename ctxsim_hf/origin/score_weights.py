@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import validate
 
 TERMS = ("discriminative", "sentence", "left", "right")
 
@@ -20,6 +21,7 @@ class ScoreWeights:
     right: float = 1.0
 
     def __post_init__(self) -> None:
+        validate(self)
         if not any(self.active.values()):
             raise UserError("every weight of the fit score is 0; at least one term must count")
 

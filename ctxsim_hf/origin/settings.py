@@ -4,13 +4,15 @@ origin.json; whoever opens the folder may override any of them. docs/experiments
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
+from annotated_types import Ge
 
-from ctxsim_hf.origin.comparison import RIDGE, check_mode
+from ctxsim_hf.origin.comparison import MODES, RIDGE
 from ctxsim_hf.origin.score_weights import ScoreWeights
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf, Positive, Seed, validate
 
 Scores = TypeVar("Scores", float, np.ndarray)
 
@@ -38,29 +40,20 @@ class OriginSettings:
         seed (`int`): Of the strategy `random` and of the context spread.
     """
 
-    mode: str = "whitened"
+    mode: Annotated[str, OneOf(MODES)] = "whitened"
     weights: ScoreWeights = field(default_factory=lambda: ScoreWeights(discriminative=0, sentence=0))
-    num_contexts: int = 100
-    screen_chunks: int = 500
-    rerank_candidates: int = 4
-    strategy: str = "two_step"
-    max_jaccard: float = 0.5
-    background_size: int = 256
-    ridge: float = RIDGE
-    lexical_weight: float = 0.0
-    seed: int = 0
+    num_contexts: Count = 100
+    screen_chunks: Count = 500
+    rerank_candidates: Count = 4
+    strategy: Annotated[str, OneOf(STRATEGIES)] = "two_step"
+    max_jaccard: NonNegative = 0.5
+    background_size: Annotated[int, Ge(2)] = 256
+    ridge: Positive = RIDGE
+    lexical_weight: NonNegative = 0.0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        check_mode(self.mode)
-        if self.strategy not in STRATEGIES:
-            raise UserError(f"unknown strategy {self.strategy!r}; expected one of {', '.join(STRATEGIES)}")
-        for name in ("num_contexts", "screen_chunks", "rerank_candidates", "background_size"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.ridge <= 0:
-            raise UserError(f"ridge must be above 0, got {self.ridge}")
-        if self.lexical_weight < 0:
-            raise UserError(f"lexical_weight must be at least 0, got {self.lexical_weight}")
+        validate(self)
 
     def with_lexical(self, by_contexts: Scores, lexical: Scores) -> Scores:
         """The similarity by contexts, and that by words where it has a weight."""
