@@ -11,6 +11,8 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.presets import Preset
+from ctxsim_hf.runtime.validation import Count
 from ctxsim_hf.text.chunks import describe_chunks
 from ctxsim_hf.text.tokenized import TokenizedChunks, tokenize_chunks
 from ctxsim_hf.train.loop_arguments import LoopArguments
@@ -22,16 +24,11 @@ EVALUATION_CONTEXTS = 4000
 class ContextTrainingArguments(LoopArguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
     tokenizer: str = HfArg(help="Folder made by ctxsim train-tokenizer, or any folder with a fast tokenizer.")
-    preset: str | None = HfArg(default="light", help="Sizes for what is not set: tiny, light, small, base, large.")
-    width: int | None = HfArg(default=None, help="Sentences on each side of a context; by default the preset's.")
-    max_sentence_tokens: int = HfArg(default=64, help="A longer sentence is cut.")
+    preset: Preset | None = HfArg(default="light", help="Sizes for what is not set: tiny, light, small, base, large.")
+    width: Count | None = HfArg(default=None, help="Sentences on each side of a context; by default the preset's.")
+    max_sentence_tokens: Count = HfArg(default=64, help="A longer sentence is cut.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*LoopArguments.unrecorded, "chunks", "tokenizer")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_sentence_tokens < 1:
-            raise UserError(f"--max_sentence_tokens must be at least 1, got {self.max_sentence_tokens}")
 
     def inputs(self) -> dict[str, Any]:
         tokenizer_file = Path(self.tokenizer) / "tokenizer.json"

@@ -1,44 +1,52 @@
 """The arguments of `ctxsim train generator`."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.context_data import ContextTrainingArguments
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.presets import fill_from_preset
+from ctxsim_hf.runtime.presets import Preset, fill_from_preset
+from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
 
 KINDS = ("light", "seq2seq")
 
 
 @dataclass(kw_only=True)
 class GeneratorArguments(ContextTrainingArguments):
-    kind: str | None = HfArg(default=None, help="light or seq2seq; by default seq2seq where a --direction is given.")
-    preset: str | None = HfArg(default=None, help="Sizes for what is not set; by default light, or small for seq2seq.")
-    direction: str | None = HfArg(default=None, help=f"seq2seq: what it generates, {', '.join(DIRECTIONS)}, or all.")
+    kind: Annotated[str, OneOf(KINDS)] | None = HfArg(
+        default=None, help="light or seq2seq; by default seq2seq where a --direction is given."
+    )
+    preset: Preset | None = HfArg(
+        default=None, help="Sizes for what is not set; by default light, or small for seq2seq."
+    )
+    direction: Annotated[str, OneOf((*DIRECTIONS, "all"))] | None = HfArg(
+        default=None, help=f"seq2seq: what it generates, {', '.join(DIRECTIONS)}, or all."
+    )
     init: str | None = HfArg(default=None, help="seq2seq: start from this BART checkpoint, with its own tokenizer.")
-    hidden_size: int | None = HfArg(default=None, help="Width of the model; by default the preset's.")
-    layers: int | None = HfArg(default=None, help="seq2seq: layers of encoder and of decoder.")
-    heads: int | None = HfArg(default=None, help="seq2seq: attention heads.")
-    ffn_size: int | None = HfArg(default=None, help="seq2seq: width of the feed-forward layers.")
-    dropout: float = HfArg(default=0.1, help="seq2seq: dropout.")
+    hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
+    layers: Count | None = HfArg(default=None, help="seq2seq: layers of encoder and of decoder.")
+    heads: Count | None = HfArg(default=None, help="seq2seq: attention heads.")
+    ffn_size: Count | None = HfArg(default=None, help="seq2seq: width of the feed-forward layers.")
+    dropout: Share = HfArg(default=0.1, help="seq2seq: dropout.")
     gradient_checkpointing: bool = HfArg(default=False, help="seq2seq: less memory for more time.")
-    num_sampled: int = HfArg(default=1000, help="light: tokens that stand for the rest of the vocabulary; 0: all.")
+    num_sampled: CountOrZero = HfArg(
+        default=1000, help="light: tokens that stand for the rest of the vocabulary; 0: all."
+    )
     closed_form: bool = HfArg(default=False, help="light: from co-occurrence counts, in minutes and without steps.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.kind = self.kind or ("seq2seq" if self.direction or self.init else "light")
-        if self.kind not in KINDS:
-            raise UserError(f"unknown kind {self.kind!r}; expected one of {', '.join(KINDS)}")
         if self.kind == "light":
             if self.direction or self.init:
                 raise UserError(
                     "a light generator answers in all directions and starts from nothing; "
                     "--direction and --init are for --kind seq2seq"
                 )
-        elif self.direction not in (*DIRECTIONS, "all"):
-            raise UserError(f"unknown direction {self.direction!r}; expected one of {', '.join(DIRECTIONS)}, all")
+        elif self.direction is None:
+            raise UserError(f"--kind seq2seq needs a --direction: one of {', '.join(DIRECTIONS)}, all")
         self.preset = self.preset or ("light" if self.kind == "light" else "small")
         fill_from_preset(self, "light_generator" if self.kind == "light" else "generator")

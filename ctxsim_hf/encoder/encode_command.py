@@ -7,17 +7,19 @@ from pathlib import Path
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count
 
 
 @dataclass(kw_only=True)
-class EncodeArguments:
+class EncodeArguments(Arguments):
     surrogate: str = HfArg(help="Folder of a surrogate, or its id on the Hub.")
     input: str = HfArg(help="Text file, one sentence a line; an empty line is an empty sentence.")
     output: str = HfArg(help="The .npy file to write: row i is the vector of line i, counted from 0.")
     normalize: bool = HfArg(default=False, help="Vectors of length 1.")
-    tokens_per_batch: int | None = HfArg(default=None, help="Tokens of one batch, padding included.")
-    num_processes: int = HfArg(default=1, help="Encode on so many processes.")
+    tokens_per_batch: Count | None = HfArg(default=None, help="Tokens of one batch, padding included.")
+    num_processes: Count = HfArg(default=1, help="Encode on so many processes.")
 
 
 def run(arguments: EncodeArguments) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
@@ -23,6 +24,7 @@ from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
+from ctxsim_hf.runtime.validation import CountOrZero
 
 CUT_UP_IN_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
@@ -45,8 +47,12 @@ class EvaluateArguments(SettingsArguments):
     save_thresholds: bool = HfArg(
         default=False, help="With --label-free, keep what scores random and adjacent sentences have with each model."
     )
-    limit: int | None = HfArg(default=None, help="Score so many pairs of each task, spread evenly; all if left out.")
-    cases: int = HfArg(default=0, help="Show so many pairs where people side with the first system, and the second.")
+    limit: Annotated[int, Ge(2)] | None = HfArg(
+        default=None, help="Score so many pairs of each task, spread evenly; all if left out."
+    )
+    cases: CountOrZero = HfArg(
+        default=0, help="Show so many pairs where people side with the first system, and the second."
+    )
     output: str | None = HfArg(default=None, help="Folder for results.json, results.md and results.png.")
     baseline: list[str] = HfArg(default_factory=list, help="More systems, to stand below the others.")
     systems: list[str] = field(init=False, default_factory=list)
@@ -63,10 +69,8 @@ class EvaluateArguments(SettingsArguments):
         systems = [System.parse(spelling) for spelling in spellings]
         if not systems:
             raise UserError("expected a system, such as tfidf or surrogate:DIR (ctxsim evaluate --help lists them)")
-        if self.limit is not None and self.limit < 2:
-            raise UserError(f"--limit must be at least 2, got {self.limit}")
-        if self.cases < 0 or (self.cases and len({system.name for system in systems}) < 2):
-            raise UserError(f"--cases must be 0 or more, and compares two systems; got {self.cases}, {spellings}")
+        if self.cases and len({system.name for system in systems}) < 2:
+            raise UserError(f"--cases compares two systems, got only {', '.join(spellings)}")
         if self.label_free and self.chunks is None:
             raise UserError("--label-free needs the held-out documents of a folder made by ctxsim chunk: --chunks DIR")
         if self.save_thresholds:

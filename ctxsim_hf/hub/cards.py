@@ -19,6 +19,7 @@ from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
 from ctxsim_hf.hub.publication import CARD_FILE, Publication
 from ctxsim_hf.hub.publish import check_repo_id, one_folder
 from ctxsim_hf.hub.results import Results, eval_results, markdown_table, read_results, results_table
+from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
 from ctxsim_hf.runtime.stage import STAGE_FILE
@@ -32,7 +33,7 @@ SENTENCE_TRANSFORMERS = {
 
 
 @dataclass(kw_only=True)
-class CardArguments:
+class CardArguments(Arguments):
     repo_id: str | None = HfArg(
         default=None, help="Name on the Hub that the examples load; ctxsim/ and the folder's name if left out."
     )

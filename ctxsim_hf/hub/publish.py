@@ -19,6 +19,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.hub.hub_errors import hub_errors
 from ctxsim_hf.hub.publication import CARD_FILE, METRIC, Publication, read_card
+from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ THE_HUBS_OWN = ".gitattributes"
 
 
 @dataclass(kw_only=True)
-class PublishArguments:
+class PublishArguments(Arguments):
     repo_id: str = HfArg(help="Name on the Hub, e.g. ctxsim/surrogate-large.")
     public: bool = HfArg(default=False, help="Let everybody see the repository; it is private otherwise.")
     overwrite: bool = HfArg(

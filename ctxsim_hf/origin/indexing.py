@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from annotated_types import Ge
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
@@ -32,10 +33,12 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import whole_folder, write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
 from ctxsim_hf.text.fast_tokenizer import copy_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
+from ctxsim_hf.text.word_ngrams import NGRAMS
 
 BACKGROUND_FILE = "background.json"
 BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters
@@ -60,10 +63,12 @@ class IndexArguments(StageArguments):
     tokenizer: str | None = HfArg(
         default=None, help="Folder with the tokenizer that the index counts by; by default that of the first model."
     )
-    ngrams: str = HfArg(default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does.")
-    background: int = HfArg(default=256, help="Background sentences to keep in the folder.")
-    seed: int = HfArg(default=0, help="Seed of the background.")
-    workers: int = HfArg(default=1, help="Processes of one thread each; the output is the same for any number.")
+    ngrams: Annotated[str, OneOf(NGRAMS)] = HfArg(
+        default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does."
+    )
+    background: Annotated[int, Ge(2)] = HfArg(default=256, help="Background sentences to keep in the folder.")
+    seed: Seed = HfArg(default=0, help="Seed of the background.")
+    workers: Count = HfArg(default=1, help="Processes of one thread each; the output is the same for any number.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "context_model", "encoder"),
@@ -71,9 +76,7 @@ class IndexArguments(StageArguments):
     )
 
     def __post_init__(self) -> None:
-        for name in ("background", "workers"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+        super().__post_init__()
         if not self.models:
             raise UserError("an index needs a context model: name one with --generator or --context-model")
 

@@ -4,11 +4,14 @@ origin.json; whoever opens the folder may override any of them. docs/experiments
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from ctxsim_hf.context_models.score_weights import ScoreWeights
-from ctxsim_hf.origin.comparison import RIDGE, check_comparison
+from ctxsim_hf.origin.comparison import COMPARISONS, RIDGE
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf, Positive, Seed, validate
 
 SETTINGS_FILE = "origin.json"
 STRATEGIES = ("two_step", "random", "no_diversity")
@@ -34,27 +37,20 @@ class OriginSettings:
         seed (`int`): Of the strategy `random` and of the context spread.
     """
 
-    signals: dict[str, float] = field(default_factory=lambda: {"contexts": 1.0})
-    compare_by: str = "whitened"
+    signals: dict[str, NonNegative] = field(default_factory=lambda: {"contexts": 1.0})
+    compare_by: Annotated[str, OneOf(COMPARISONS)] = "whitened"
     weights: ScoreWeights = field(default_factory=lambda: ScoreWeights(discriminative=0, sentence=0))
-    num_contexts: int = 100
-    screen_chunks: int = 500
-    rerank_candidates: int = 4
-    strategy: str = "two_step"
-    max_jaccard: float = 0.5
-    background_size: int = 256
-    ridge: float = RIDGE
-    seed: int = 0
+    num_contexts: Count = 100
+    screen_chunks: Count = 500
+    rerank_candidates: Count = 4
+    strategy: Annotated[str, OneOf(STRATEGIES)] = "two_step"
+    max_jaccard: NonNegative = 0.5
+    background_size: Annotated[int, Ge(2)] = 256
+    ridge: Positive = RIDGE
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        check_comparison(self.compare_by)
-        if self.strategy not in STRATEGIES:
-            raise UserError(f"unknown strategy {self.strategy!r}; expected one of {', '.join(STRATEGIES)}")
-        for name in ("num_contexts", "screen_chunks", "rerank_candidates", "background_size"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.ridge <= 0:
-            raise UserError(f"ridge must be above 0, got {self.ridge}")
+        validate(self)
         if not self.active_signals:
             raise UserError("every signal has the weight 0; at least one must count")
 

@@ -2,32 +2,41 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from annotated_types import Ge
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.terms import TERMS
+from ctxsim_hf.origin.comparison import COMPARISONS
+from ctxsim_hf.origin.settings import STRATEGIES
+from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf
 
 if TYPE_CHECKING:
     from ctxsim_hf.origin.similarity import OriginSimilarity
 
 
 @dataclass(kw_only=True)
-class OverrideArguments:
+class OverrideArguments(Arguments):
     """What to change of the settings of an origin folder."""
 
-    compare_by: str | None = HfArg(default=None, help="Compare by cosine, centered, zscore or whitened.")
+    compare_by: Annotated[str, OneOf(COMPARISONS)] | None = HfArg(
+        default=None, help="Compare by cosine, centered, zscore or whitened."
+    )
     weights: list[float] | None = HfArg(default=None, help=f"Weights of the terms {', '.join(TERMS)}.")
-    num_contexts: int | None = HfArg(default=None, help="Contexts of each sentence.")
-    screen_chunks: int | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
-    strategy: str | None = HfArg(default=None, help="Choose contexts by two_step, random or no_diversity.")
-    background_size: int | None = HfArg(default=None, help="Background sentences that count.")
+    num_contexts: Count | None = HfArg(default=None, help="Contexts of each sentence.")
+    screen_chunks: Count | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
+    strategy: Annotated[str, OneOf(STRATEGIES)] | None = HfArg(
+        default=None, help="Choose contexts by two_step, random or no_diversity."
+    )
+    background_size: Annotated[int, Ge(2)] | None = HfArg(default=None, help="Background sentences that count.")
     signals: list[str] | None = HfArg(
         default=None, help="Weights of signals, such as contexts=1 words=0.5 encoder=1; see docs."
     )
-    lexical_weight: float | None = HfArg(
+    lexical_weight: NonNegative | None = HfArg(
         default=None, help="Weight of the words themselves beside contexts=1: short for --signals contexts=1 words=W."
     )
     cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
@@ -57,7 +66,7 @@ class OverrideArguments:
 class SettingsArguments(OverrideArguments):
     """The same, where --mode has no other meaning and may stand for --compare-by."""
 
-    compare_by: str | None = HfArg(
+    compare_by: Annotated[str, OneOf(COMPARISONS)] | None = HfArg(
         default=None, aliases=["--mode"], help="Compare by cosine, centered, zscore or whitened."
     )
 

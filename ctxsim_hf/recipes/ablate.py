@@ -11,9 +11,10 @@ once its evaluation is there, and is not done again.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.evaluation import paper_figures
@@ -31,6 +32,7 @@ from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.stage import Stage
+from ctxsim_hf.runtime.validation import Count, Positive
 
 
 @dataclass(kw_only=True)
@@ -39,20 +41,19 @@ class AblateArguments(StageArguments, SettingsArguments):
     tasks: list[str] = HfArg(default_factory=lambda: ["stsb"], help="Tasks of ctxsim evaluate.")
     split: str = HfArg(default="validation", help="Split of the tasks.")
     data_root: str | None = HfArg(default=None, help="Folder of datasets named by their ids; else the Hub.")
-    limit: int | None = HfArg(
+    limit: Annotated[int, Ge(2)] | None = HfArg(
         default=None,
         help="Pairs of each task, spread evenly, or all if it has no more; 500 by default where origins are asked.",
     )
-    minutes: float = HfArg(default=20, help="About how long all may take, where arms are trained.")
-    workers: int | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
+    minutes: Positive = HfArg(default=20, help="About how long all may take, where arms are trained.")
+    workers: Count | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
     ablation: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = ("ablation", f"One of {', '.join(ABLATIONS)}.")
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "adapted", "data_root", "workers", "cache")
 
     def __post_init__(self) -> None:
-        if self.minutes <= 0:
-            raise UserError(f"--minutes must be above 0, got {self.minutes}")
+        super().__post_init__()
         self.workers = self.workers or available_cores()
 
     def check(self) -> Ablation:

@@ -18,11 +18,13 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step, run_steps
+from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.parallel import available_cores
-from ctxsim_hf.runtime.presets import PRESETS
+from ctxsim_hf.runtime.presets import PRESETS, Preset
 from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.validation import Count, Positive, Share
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -35,24 +37,21 @@ MOST_EPOCHS = 10  # few documents are soon learned by heart
 
 
 @dataclass(kw_only=True)
-class AdaptArguments:
+class AdaptArguments(Arguments):
     corpus: list[str] = HfArg(
         help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets."
     )
     output: str = HfArg(help="Folder to write. Run the same command again to go on after an interruption.")
-    preset: str = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
-    minutes: float = HfArg(default=30, help="About how long all of it may take; with more, better models.")
+    preset: Preset = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
+    minutes: Positive = HfArg(default=30, help="About how long all of it may take; with more, better models.")
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
     config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    held_out: float | None = HfArg(default=None, help="Share of documents to hold out; that of ctxsim chunk if unset.")
-    workers: int | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
+    held_out: Share | None = HfArg(default=None, help="Share of documents to hold out; that of ctxsim chunk if unset.")
+    workers: Count | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            raise UserError(f"unknown preset {self.preset!r}; expected one of {', '.join(PRESETS)}")
-        if self.minutes <= 0:
-            raise UserError(f"--minutes must be above 0, got {self.minutes}")
+        super().__post_init__()
         self.workers = self.workers or available_cores()
 
     def reading(self) -> dict[str, Any]:

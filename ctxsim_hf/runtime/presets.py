@@ -1,8 +1,9 @@
 """Sizes by name. A preset only fills what the user left unset, so there is one source for every value."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import OneOf
 
 _TINY = {
     "vocab_size": 2000,
@@ -47,12 +48,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     "base": _BASE,
     "large": _LARGE,
 }
+Preset = Annotated[str, OneOf(PRESETS)]
 
 
 def preset_sizes(name: str, part: str) -> dict[str, Any]:
     """The sizes a preset has for one part, e.g. `discriminator`, and the width of its contexts."""
-    if name not in PRESETS:
-        raise UserError(f"unknown preset {name!r}; expected one of {', '.join(PRESETS)}")
     if part not in PRESETS[name]:
         having = [preset for preset, sizes in PRESETS.items() if part in sizes]
         raise UserError(f"the preset {name!r} has no {part.replace('_', ' ')}; expected one of {', '.join(having)}")

@@ -7,7 +7,7 @@ import importlib.util
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -21,10 +21,12 @@ from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.validation import OneOf
 from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
 
 COMMAND = "export"
 FORMATS = ("onnx",)
+QUANTIZATIONS = tuple(precision for precision in PRECISIONS if precision is not None)
 LARGEST_DIFFERENCE = 1e-5  # of a number, in 32 bits
 LEAST_COSINE = {None: 0.99999, "int8": 0.98}  # of a vector with its counterpart in torch
 COMPARED_SENTENCES = 200
@@ -33,16 +35,12 @@ COMPARED_SENTENCES = 200
 @dataclass(kw_only=True)
 class ExportArguments(StageArguments):
     surrogate: str = HfArg(help="Folder of a surrogate, or its id on the Hub.")
-    format: str = HfArg(default="onnx", help=f"One of {', '.join(FORMATS)}.")
-    quantize: str | None = HfArg(default=None, help="int8: about twice as fast on a CPU, nearly the same vectors.")
+    format: Annotated[str, OneOf(FORMATS)] = HfArg(default="onnx", help=f"One of {', '.join(FORMATS)}.")
+    quantize: Annotated[str, OneOf(QUANTIZATIONS)] | None = HfArg(
+        default=None, help="int8: about twice as fast on a CPU, nearly the same vectors."
+    )
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "surrogate")
-
-    def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise UserError(f"unknown format {self.format!r}; expected one of {', '.join(FORMATS)}")
-        if self.quantize not in PRECISIONS:
-            raise UserError(f"unknown --quantize {self.quantize!r}; expected int8, or leave it out")
 
 
 def run(arguments: ExportArguments) -> dict[str, Any]:

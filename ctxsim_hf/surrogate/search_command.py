@@ -10,19 +10,21 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.encoder.encode_command import Lines
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
+from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count
 from ctxsim_hf.surrogate.search_index import SearchIndex, import_faiss
 from ctxsim_hf.text.chunks import read_chunks
 
 
 @dataclass(kw_only=True)
-class SearchArguments:
+class SearchArguments(Arguments):
     index: str = HfArg(help="Folder of the index; made by the first --add or --chunks.")
     surrogate: str | None = HfArg(default=None, help="Folder or id of the surrogate; by default the index's own.")
     add: str | None = HfArg(default=None, help="Add the lines of this text file.")
     chunks: str | None = HfArg(default=None, help="Add the sentences of this folder made by ctxsim chunk, each once.")
-    top_k: int = HfArg(default=10, help="Show so many sentences.")
-    num_processes: int = HfArg(default=1, help="Encode what is added on so many processes.")
+    top_k: Count = HfArg(default=10, help="Show so many sentences.")
+    num_processes: Count = HfArg(default=1, help="Encode what is added on so many processes.")
     query: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = ("query", "What to look for, in quotes.")
@@ -32,8 +34,6 @@ class SearchArguments:
             raise UserError(f"expected one query in quotes, or something to add; got {len(self.query)} queries")
         if self.add and self.chunks:
             raise UserError("expected one of --add and --chunks, got both")
-        if self.top_k < 1:
-            raise UserError(f"--top-k must be at least 1, got {self.top_k}")
 
 
 class ChunkSentences:

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from annotated_types import Ge, Gt, Lt
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file
-from ctxsim_hf.runtime.presets import fill_from_preset
+from ctxsim_hf.runtime.presets import Preset, fill_from_preset
+from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
@@ -23,36 +25,42 @@ SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 @dataclass(kw_only=True)
 class SurrogateArguments(LoopArguments):
-    objective: str = HfArg(default="pairs", help=f"What to learn: {', '.join(OBJECTIVES)}.")
+    objective: Annotated[str, OneOf(OBJECTIVES)] = HfArg(
+        default="pairs", help=f"What to learn: {', '.join(OBJECTIVES)}."
+    )
     pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or a dataset like it, or its id.")
     data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
-    preset: str | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
+    preset: Preset | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
     init: str | None = HfArg(default=None, help="Start from this RoBERTa checkpoint, a surrogate too.")
     token_embeddings: str | None = HfArg(
         default=None,
         help="Start as the weighted mean of a sentence's tokens: this light generator's vectors, and their letters.",
     )
-    hidden_size: int | None = HfArg(default=None, help="Width of the model; by default the preset's.")
-    layers: int | None = HfArg(default=None, help="Layers; by default the preset's.")
-    heads: int | None = HfArg(default=None, help="Attention heads; by default the preset's.")
-    ffn_size: int | None = HfArg(default=None, help="Width of the feed-forward layers; by default the preset's.")
-    dropout: float | None = HfArg(
+    hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
+    layers: Count | None = HfArg(default=None, help="Layers; by default the preset's.")
+    heads: Count | None = HfArg(default=None, help="Attention heads; by default the preset's.")
+    ffn_size: Count | None = HfArg(default=None, help="Width of the feed-forward layers; by default the preset's.")
+    dropout: Share | None = HfArg(
         default=None, help="Dropout; by default 0.1, 0 with --token-embeddings, or --init's."
     )
-    max_sentence_tokens: int = HfArg(default=64, help="A longer sentence is cut.")
-    tokens_per_batch: int = HfArg(
+    max_sentence_tokens: Count = HfArg(default=64, help="A longer sentence is cut.")
+    tokens_per_batch: Count = HfArg(
         default=2048,
         help="Tokens of the different sentences in a batch of one process; lower it if memory runs out.",
     )
-    loss: str = HfArg(default="l2", help=f"On the cosines: {', '.join(LOSSES)}; l2 is the paper's.")
-    labels: str = HfArg(default="as-is", help="as-is, or stretched: the scores' range is mapped to [-1, 1].")
+    loss: Annotated[str, OneOf(LOSSES)] = HfArg(
+        default="l2", help=f"On the cosines: {', '.join(LOSSES)}; l2 is the paper's."
+    )
+    labels: Annotated[str, OneOf(LABEL_KINDS)] = HfArg(
+        default="as-is", help="as-is, or stretched: the scores' range is mapped to [-1, 1]."
+    )
     weight_by_spread: bool = HfArg(default=False, help="l2: a pair weighs 1 / spread^2, within bounds.")
-    margin: float = HfArg(
+    margin: Annotated[float, Gt(0), Lt(2)] = HfArg(
         default=1.0, help="triplet: by how much nearer the positive should be; distances of unit vectors are 0 to 2."
     )
-    folds: int = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
-    fold: int | None = HfArg(default=None, help="afs: hold out this part only, from 0; the model is kept.")
+    folds: Annotated[int, Ge(2)] = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
+    fold: CountOrZero | None = HfArg(default=None, help="afs: hold out this part only, from 0; the model is kept.")
     gradient_checkpointing: bool = HfArg(default=False, help="Less memory for more time.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
@@ -66,17 +74,8 @@ class SurrogateArguments(LoopArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in (("objective", OBJECTIVES), ("loss", LOSSES), ("labels", LABEL_KINDS)):
-            if getattr(self, name) not in known:
-                raise UserError(f"unknown {name} {getattr(self, name)!r}; expected one of {', '.join(known)}")
-        if self.max_sentence_tokens < 1:
-            raise UserError(f"--max_sentence_tokens must be at least 1, got {self.max_sentence_tokens}")
-        if not 0 < self.margin < 2:
-            raise UserError(
-                f"--margin must be between 0 and 2, the largest distance of unit vectors, got {self.margin}"
-            )
-        if not 0 <= (self.fold or 0) < self.folds or self.folds < 2:
-            raise UserError(f"--fold must be from 0 to below --folds, got {self.fold} and {self.folds}")
+        if self.fold is not None and self.fold >= self.folds:
+            raise UserError(f"--fold must be below --folds, got {self.fold} and {self.folds}")
         if (self.pairs is None) == (self.objective in HARVESTED):
             wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")

@@ -6,21 +6,17 @@ from dataclasses import dataclass
 import xxhash
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.arguments import Arguments
+from ctxsim_hf.runtime.validation import Count, Seed
 from ctxsim_hf.text.chunks import Chunk, Context, read_chunks
 
 
 @dataclass(kw_only=True)
-class ContextsArguments:
+class ContextsArguments(Arguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
-    number: int = HfArg(default=3, help="How many contexts to show.")
-    width: int = HfArg(default=1, help="Sentences on each side.")
-    seed: int = HfArg(default=0, help="Another seed shows others.")
-
-    def __post_init__(self) -> None:
-        for name in ("number", "width"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")
+    number: Count = HfArg(default=3, help="How many contexts to show.")
+    width: Count = HfArg(default=1, help="Sentences on each side.")
+    seed: Seed = HfArg(default=0, help="Another seed shows others.")
 
 
 def run(arguments: ContextsArguments) -> str:

@@ -7,11 +7,12 @@ every larger one; held-out documents all stay, so that figures on them can be co
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
+from annotated_types import Gt, Le
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
@@ -26,13 +27,11 @@ _SEED = 1  # another hash than the one that holds documents out, whose low value
 @dataclass(kw_only=True)
 class SampleArguments(StageArguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
-    share: float = HfArg(help="Share of the training documents to keep, above 0 and at most 1.")
+    share: Annotated[float, Gt(0), Le(1)] = HfArg(
+        help="Share of the training documents to keep, above 0 and at most 1."
+    )
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks")
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise UserError(f"--share must be above 0 and at most 1, got {self.share}")
 
 
 def run(arguments: SampleArguments) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import string
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pyarrow.parquet as pq
 import xxhash
+from annotated_types import Ge
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
@@ -22,8 +23,8 @@ from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage, read_stage, verify_files
+from ctxsim_hf.runtime.validation import Count, Seed
 from ctxsim_hf.text.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, as RoBERTa's; <mask> comes last
@@ -37,22 +38,17 @@ SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + NUM_BYTES + len(ASCII) + 100
 @dataclass(kw_only=True)
 class TokenizerArguments(StageArguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
-    vocab_size: int = HfArg(default=16_000, help="Size of the vocabulary, special tokens included.")
+    vocab_size: Annotated[int, Ge(SMALLEST_VOCABULARY)] = HfArg(
+        default=16_000, help="Size of the vocabulary, special tokens included."
+    )
     lowercase: bool = HfArg(default=False, help="Fold case, inside the tokenizer.")
-    max_sample_sentences: int = HfArg(
+    max_sample_sentences: Count = HfArg(
         default=200_000, help="Train on at most so many sentences, so that memory stays flat on any corpus."
     )
-    max_length: int = HfArg(default=512, help="Longest input in tokens that a model behind the tokenizer takes.")
-    seed: int = HfArg(default=0, help="Seed of the sample.")
+    max_length: Count = HfArg(default=512, help="Longest input in tokens that a model behind the tokenizer takes.")
+    seed: Seed = HfArg(default=0, help="Seed of the sample.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks")
-
-    def __post_init__(self) -> None:
-        if self.vocab_size < SMALLEST_VOCABULARY:
-            raise UserError(
-                f"--vocab_size must be at least {SMALLEST_VOCABULARY} (special tokens, bytes, ASCII and some room), "
-                f"got {self.vocab_size}"
-            )
 
 
 def run(arguments: TokenizerArguments) -> dict[str, Any]:

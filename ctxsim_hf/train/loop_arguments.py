@@ -1,39 +1,47 @@
 """The arguments every training run has."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from annotated_types import Ge, Le
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf, Positive, Seed
 
 SCHEDULES = ("linear", "cosine", "constant")
+PRECISIONS = ("no", "fp16", "bf16")
 
 
 @dataclass(kw_only=True)
 class LoopArguments(StageArguments):
-    learning_rate: float | None = HfArg(default=None, help="Peak learning rate of AdamW; by default the preset's.")
-    weight_decay: float = HfArg(default=0.0, help="Decoupled weight decay.")
-    schedule: str = HfArg(default="linear", help=f"How the rate falls after the warm-up: {', '.join(SCHEDULES)}.")
-    warmup: float = HfArg(default=0.05, help="Share of the run in which the rate rises from 0.")
-    max_grad_norm: float = HfArg(default=1.0, help="Longer gradients are cut to this length.")
-    tokens_per_batch: int = HfArg(
+    learning_rate: Positive | None = HfArg(default=None, help="Peak learning rate of AdamW; by default the preset's.")
+    weight_decay: NonNegative = HfArg(default=0.0, help="Decoupled weight decay.")
+    schedule: Annotated[str, OneOf(SCHEDULES)] = HfArg(
+        default="linear", help=f"How the rate falls after the warm-up: {', '.join(SCHEDULES)}."
+    )
+    warmup: Annotated[float, Ge(0), Le(1)] = HfArg(
+        default=0.05, help="Share of the run in which the rate rises from 0."
+    )
+    max_grad_norm: Positive = HfArg(default=1.0, help="Longer gradients are cut to this length.")
+    tokens_per_batch: Count = HfArg(
         default=16_384, help="Tokens in a batch of one process; lower it if memory runs out."
     )
-    gradient_accumulation_steps: int = HfArg(default=1, help="Batches of a process in one step.")
-    epochs: float = HfArg(default=1.0, help="Times to go through the training data.")
-    max_steps: int | None = HfArg(default=None, help="Stop after so many steps, whatever --epochs says.")
-    max_train_minutes: float | None = HfArg(
+    gradient_accumulation_steps: Count = HfArg(default=1, help="Batches of a process in one step.")
+    epochs: Positive = HfArg(default=1.0, help="Times to go through the training data.")
+    max_steps: Count | None = HfArg(default=None, help="Stop after so many steps, whatever --epochs says.")
+    max_train_minutes: Positive | None = HfArg(
         default=None,
         help="Stop after so many minutes; the step it stopped at is recorded, but depends on the machine.",
     )
-    mixed_precision: str | None = HfArg(default=None, help="no, fp16 or bf16; by default what accelerate is set to.")
-    seed: int = HfArg(default=0, help="Seed of everything random.")
-    eval_every: int = HfArg(default=1000, help="Steps between evaluations on held-out documents, about.")
-    checkpoint_every: int = HfArg(default=500, help="Steps between checkpoints, about.")
-    keep_checkpoints: int = HfArg(default=2, help="Older ones are removed.")
-    log_every: int = HfArg(
+    mixed_precision: Annotated[str, OneOf(PRECISIONS)] | None = HfArg(
+        default=None, help="no, fp16 or bf16; by default what accelerate is set to."
+    )
+    seed: Seed = HfArg(default=0, help="Seed of everything random.")
+    eval_every: Count = HfArg(default=1000, help="Steps between evaluations on held-out documents, about.")
+    checkpoint_every: Count = HfArg(default=500, help="Steps between checkpoints, about.")
+    keep_checkpoints: Count = HfArg(default=2, help="Older ones are removed.")
+    log_every: Count = HfArg(
         default=10, help="Steps between looks at the loss, when a run may also be saved or stopped."
     )
     report_to: str | None = HfArg(default=None, help="Tracker known to accelerate, e.g. tensorboard or wandb.")
@@ -44,10 +52,3 @@ class LoopArguments(StageArguments):
         "keep_checkpoints",
         "report_to",
     )
-
-    def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise UserError(f"unknown schedule {self.schedule!r}; expected one of {', '.join(SCHEDULES)}")
-        for name in ("tokens_per_batch", "gradient_accumulation_steps", "eval_every", "checkpoint_every", "log_every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} must be at least 1, got {getattr(self, name)}")

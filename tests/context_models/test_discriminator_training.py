@@ -24,16 +24,16 @@ def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--preset", "huge"], "unknown preset 'huge'; expected one of tiny, light, small, base, large"),
-        (["--head", "conv"], "unknown head 'conv'; expected one of mlp, linear"),
+        (["--preset", "huge"], "--preset must be one of tiny, light, small, base, large, got 'huge'"),
+        (["--head", "conv"], "--head must be one of mlp, linear, got 'conv'"),
         (["--chunks", "nowhere"], "expected a folder made by `ctxsim chunk`, but 'nowhere' does not exist"),
         (["--tokenizer", "nowhere"], "no tokenizer in 'nowhere': expected a file tokenizer.json there"),
         (["--tokens-per-batch", 10], "--tokens-per-batch 10 is less than"),
         (["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2], "1 batches are too few for one step of 2"),
-        (["--schedule", "steep"], "unknown schedule 'steep'; expected one of linear, cosine, constant"),
+        (["--schedule", "steep"], "--schedule must be one of linear, cosine, constant, got 'steep'"),
         (["--mixed-precision", "fp17"], "accelerate refuses --report-to or --mixed-precision"),
         (["--report-to", "notebook"], "accelerate refuses --report-to or --mixed-precision"),
-        (["--max-sentence-tokens", 0], "--max_sentence_tokens must be at least 1, got 0"),
+        (["--max-sentence-tokens", 0], "--max-sentence-tokens must be at least 1, got 0"),
     ],
 )
 def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, tmp_path: Path, flags: list[object], message: str) -> None:

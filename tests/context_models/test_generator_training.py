@@ -85,8 +85,8 @@ def test_it_starts_from_a_bart_checkpoint(ctxsim: Run, corpus: Path, data: Conte
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--direction", "up"], "unknown direction 'up'; expected one of sentence, left, right, all"),
-        (["--kind", "heavy"], "unknown kind 'heavy'; expected one of light, seq2seq"),
+        (["--direction", "up"], "--direction must be one of sentence, left, right, all, got 'up'"),
+        (["--kind", "heavy"], "--kind must be one of light, seq2seq, got 'heavy'"),
         (["--kind", "light", "--direction", "left"], "a light generator answers in all directions"),
         (
             ["--direction", "left", "--preset", "light"],

@@ -86,7 +86,7 @@ def test_bad_input(planted: Path, origin: OriginSimilarity) -> None:
         origin.similarity("a", "b")
     with pytest.raises(UserError, match="unknown setting nummer; expected one of background_size"):
         OriginSimilarity.from_pretrained(planted / "origin", nummer=3)
-    with pytest.raises(UserError, match="unknown strategy 'best'; expected one of two_step"):
+    with pytest.raises(UserError, match="strategy must be one of two_step, random, no_diversity, got 'best'"):
         OriginSimilarity.from_pretrained(planted / "origin", strategy="best")
     with pytest.raises(UserError, match="is no folder here and could not be fetched"):
         OriginSimilarity.from_pretrained("ctxsim/nowhere")

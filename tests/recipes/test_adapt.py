@@ -114,7 +114,7 @@ def finished_stages(folder: Path) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--preset", "huge"), "unknown preset 'huge'; expected one of tiny"),
+        (("--preset", "huge"), "--preset must be one of tiny, light, small, base, large, got 'huge'"),
         (("--minutes", "0"), "--minutes must be above 0"),
     ],
 )

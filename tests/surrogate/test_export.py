@@ -123,8 +123,8 @@ def test_command_twice(folder: Path, exported: Path, tmp_path: Path, ctxsim: Run
 def test_wrong_words(folder: Path, exported: Path, tmp_path: Path, ctxsim: Run) -> None:
     output = ("--output", tmp_path / "out")
     for flags, words in (
-        (("--surrogate", folder, "--format", "tflite"), "unknown format 'tflite'; expected one of onnx"),
-        (("--surrogate", folder, "--quantize", "int4"), "unknown --quantize 'int4'; expected int8"),
+        (("--surrogate", folder, "--format", "tflite"), "--format must be one of onnx, got 'tflite'"),
+        (("--surrogate", folder, "--quantize", "int4"), "--quantize must be one of int8, got 'int4'"),
         (("--surrogate", exported), "is an export already"),
         (("--surrogate", tmp_path), "expected a surrogate and its tokenizer in"),
     ):

@@ -130,8 +130,8 @@ def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, data_root: Path, tmp_p
         return err
 
     assert "expected the dataset 'mteb/stsbenchmark-sts' in a folder" in refusal(tmp_path, "--objective", "sts")
-    assert "--margin must be between 0 and 2" in refusal(data_root, "--objective", "triplet", "--margin", 5)
-    assert "--fold must be from 0 to below --folds" in refusal(data_root, "--objective", "afs", "--fold", 10)
+    assert "--margin must be above 0 and below 2" in refusal(data_root, "--objective", "triplet", "--margin", 5)
+    assert "--fold must be below --folds, got 10 and 10" in refusal(data_root, "--objective", "afs", "--fold", 10)
     row = {"sentence1": "a", "sentence2": "b", "score": 7}
     write(tmp_path / "high/mteb/stsbenchmark-sts", train=[row], validation=[row])
     assert "expected a score from 0 to 5" in refusal(tmp_path / "high", "--objective", "sts")

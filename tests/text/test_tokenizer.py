@@ -124,7 +124,7 @@ def test_padding_and_truncation(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--vocab-size", 50], "--vocab_size must be at least"),
+        (["--vocab-size", 50], "--vocab-size must be at least"),
         (["--chunks", "nowhere"], "expected a folder made by `ctxsim chunk`, but 'nowhere' does not exist"),
     ],
 )

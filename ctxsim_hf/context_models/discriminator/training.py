@@ -4,7 +4,7 @@ accelerate launch -m ctxsim_hf.train.discriminator --chunks chunks --tokenizer t
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -15,8 +15,8 @@ from ctxsim_hf.context_models.collators import SentenceCollator, Tensors, draw_n
 from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
 from ctxsim_hf.context_models.discriminator.configuration import HEADS, ContextDiscriminatorConfig
 from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
-from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.presets import fill_from_preset
+from ctxsim_hf.runtime.validation import Count, OneOf, Share
 from ctxsim_hf.train.batches import chunk_batches
 from ctxsim_hf.train.training_stage import run_training
 
@@ -26,16 +26,16 @@ CONTEXTS_PER_EVALUATION_BATCH = 500
 
 @dataclass(kw_only=True)
 class DiscriminatorArguments(ContextTrainingArguments):
-    head: str = HfArg(default="mlp", help="mlp, or linear: Eq. 1 to the letter, which orders all contexts alike.")
-    embedding_size: int | None = HfArg(default=None, help="Width of a token's vector; by default the preset's.")
-    hidden_size: int | None = HfArg(default=None, help="Width of one LSTM direction; by default the preset's.")
-    head_size: int | None = HfArg(default=None, help="Hidden layer of the mlp head; by default the preset's.")
-    dropout: float = HfArg(default=0.1, help="On token vectors and the head's hidden layer.")
+    head: Annotated[str, OneOf(HEADS)] = HfArg(
+        default="mlp", help="mlp, or linear: Eq. 1 to the letter, which orders all contexts alike."
+    )
+    embedding_size: Count | None = HfArg(default=None, help="Width of a token's vector; by default the preset's.")
+    hidden_size: Count | None = HfArg(default=None, help="Width of one LSTM direction; by default the preset's.")
+    head_size: Count | None = HfArg(default=None, help="Hidden layer of the mlp head; by default the preset's.")
+    dropout: Share = HfArg(default=0.1, help="On token vectors and the head's hidden layer.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.head not in HEADS:
-            raise UserError(f"unknown head {self.head!r}; expected one of {', '.join(HEADS)}")
         fill_from_preset(self, "discriminator")
 
 

@@ -1,0 +1,109 @@
+"""Settings checked against the types of their fields, wherever they came from: flags, Python or JSON.
+
+A dataclass states its bounds in its annotations, e.g. `workers: Count` or `share: Annotated[float, Gt(0), Le(1)]`, and
+calls `validate(self)` in `__post_init__`. HfArgumentParser sees the plain types behind the annotations.
+"""
+
+import math
+import os
+import types
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Le, Lt
+
+from ctxsim_hf.runtime.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)  # by identity, since annotations must have a hash and a table has none
+class OneOf:
+    """The values that a field takes. Unlike with `Literal`, they may come from a table, also one that grows."""
+
+    choices: Collection[str]
+
+
+Count = Annotated[int, Ge(1)]
+CountOrZero = Annotated[int, Ge(0)]
+Seed = Annotated[int, Ge(0), Lt(2**32)]  # as NumPy takes it
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Lt(1)]  # that is left out, so never all
+
+_TYPES = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "True or False",
+    list: "a list",
+    dict: "a dictionary",
+}
+
+
+def validate(settings: Any) -> None:
+    """Refuse a dataclass with a value of another type than its field's, out of the field's bounds, or not finite.
+
+    A field that is a flag of the command line is named as one, which it is if it has a help text.
+    """
+    hints = _type_hints(settings.__class__)
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if expected := _expected(value, hints[field.name]):
+            name = f"--{field.name.replace('_', '-')}" if "help" in field.metadata else field.name
+            raise UserError(f"{name} must be {expected}, got {value!r}")
+
+
+@cache
+def _type_hints(settings: type) -> dict[str, Any]:
+    return get_type_hints(settings, include_extras=True)
+
+
+def _expected(value: Any, hint: Any) -> str | None:
+    """Say what a value of this type has to be, None if the value is just that."""
+    if get_origin(hint) is Annotated:
+        plain, *rules = get_args(hint)
+        if expected := _expected(value, plain):
+            return expected
+        checks = [_check(value, rule) for rule in rules]
+        return None if all(obeyed for obeyed, _ in checks) else " and ".join(wording for _, wording in checks)
+    if get_origin(hint) in (Union, types.UnionType):
+        choices = [choice for choice in get_args(hint) if choice is not types.NoneType]
+        wrong = [_expected(value, choice) for choice in choices]
+        allowed = None in wrong or (value is None and types.NoneType in get_args(hint))
+        return None if allowed else " or ".join(filter(None, wrong))
+    if get_origin(hint) in (list, dict):
+        if not isinstance(value, get_origin(hint)):
+            return _TYPES[get_origin(hint)]
+        items, kind = (value.values(), "dictionary") if isinstance(value, dict) else (value, "list")
+        wrong = [expected for item in items if (expected := _expected(item, get_args(hint)[-1]))]
+        return f"a {kind} in which each value is {wrong[0]}" if wrong else None
+    return _expected_plain(value, hint)
+
+
+def _expected_plain(value: Any, hint: type) -> str | None:
+    if hint is float:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return _TYPES[float]
+        return None if math.isfinite(value) else "a finite number"
+    # A path is as good as its name. True is an int for Python, but nobody's number.
+    right = isinstance(value, (str, os.PathLike) if hint is str else hint)
+    if right and not (hint is int and isinstance(value, bool)):
+        return None
+    return _TYPES.get(hint, f"of the type {hint.__name__}")
+
+
+def _check(value: Any, rule: Any) -> tuple[bool, str]:
+    """Return whether a value obeys a rule, and what the rule says."""
+    match rule:
+        case OneOf(choices):
+            return value in choices, f"one of {', '.join(choices)}"
+        case Ge(limit):
+            return value >= limit, f"at least {limit}"
+        case Gt(limit):
+            return value > limit, f"above {limit}"
+        case Le(limit):
+            return value <= limit, f"at most {limit}"
+        case Lt(limit):
+            return value < limit, f"below {limit}"
+    raise TypeError(f"no rule for settings: {rule!r}")
