@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
 from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
 
 import ctxsim_hf
@@ -21,8 +20,8 @@ from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
-from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.origin.comparison import comparable, cosine
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.similarity import OriginSimilarity
