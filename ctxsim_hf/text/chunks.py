@@ -42,16 +42,18 @@ class Chunk:
         return cls(row["chunk_id"], row["doc_id"], row["source"], row["split"], tuple(row["sentences"]))
 
     def contexts(self, width: int) -> Iterator[Context]:
-        for left, position, right in context_positions(len(self.sentences), width):
-            yield Context(
-                self.chunk_id, position, self.sentences[left], self.sentences[position], self.sentences[right]
-            )
+        for position in context_positions(len(self.sentences)):
+            yield self.context_at(position, width)
+
+    def context_at(self, position: int, width: int) -> Context:
+        """Take the sentence at a position out of its up to `width` neighbours on each side."""
+        left, right = self.sentences[max(0, position - width) : position], self.sentences[position + 1 :][:width]
+        return Context(self.chunk_id, position, left, self.sentences[position], right)
 
 
-def context_positions(num_sentences: int, width: int) -> Iterator[tuple[slice, int, slice]]:
-    """(left, position, right) of every context of a chunk: the one place where contexts are enumerated."""
-    for position in range(1, num_sentences - 1):
-        yield slice(max(0, position - width), position), position, slice(position + 1, position + 1 + width)
+def context_positions(num_sentences: int) -> range:
+    """Return the positions of a chunk's contexts: every sentence but the first and the last has two sides."""
+    return range(1, num_sentences - 1)
 
 
 def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":

@@ -1,0 +1,143 @@
+"""A stage's work cut into blocks that can be done anywhere and in any order, and executors that run them.
+
+    counts = execute(ChunkBlocks(folder, arguments), LocalExecutor(workers=2))
+
+An executor is any callable that takes a work and the names of blocks to run: a process pool here, a cluster elsewhere.
+A finished block is a file, so an interrupted run goes on with the blocks that are missing.
+"""
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from tqdm import tqdm
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.parallel import ordered_map
+
+
+class Blocks(Protocol):
+    """The work of a stage in blocks.
+
+    An instance is small and picklable, and opens what it needs in the process that runs a block. It runs one block at
+    a time; an executor with threads gives each thread its own `copy.copy`.
+    """
+
+    def blocks(self) -> list[str]:
+        """Return the names of all blocks in order, which are known before any is run."""
+
+    def is_done(self, name: str) -> bool:
+        """Return whether a block is finished."""
+
+    def run_block(self, name: str) -> None:
+        """Make one block, whole or not at all."""
+
+    def merge(self) -> Any:
+        """Put the finished blocks together and return what the stage needs of them, such as counts."""
+
+
+class Executor(Protocol):
+    """Runs blocks of a work. It may return before blocks are finished that others were given to run."""
+
+    def __call__(self, work: Blocks, names: Sequence[str]) -> None: ...
+
+
+@dataclass(frozen=True)
+class FileBlocks:
+    """A base for works whose blocks are files in a folder, each named by its path there.
+
+    What a subclass opens once it keeps in a `cached_property`, which stays behind when an instance is copied or sent
+    to another process.
+    """
+
+    folder: Path
+
+    def is_done(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class LocalExecutor:
+    """Runs blocks on this machine, with a progress bar.
+
+    Args:
+        workers (`int`): Processes; 1 means this one, and nothing is started.
+        desc (`str`): What the progress bar calls the work.
+    """
+
+    workers: int = 1
+    desc: str = "blocks"
+
+    def __call__(self, work: Blocks, names: Sequence[str]) -> None:
+        workers = max(1, min(self.workers, len(names)))
+        run = work.run_block if workers == 1 else partial(_run_block, pickle.dumps(work))
+        total = len(work.blocks())
+        bar = tqdm(total=total, initial=total - len(names), desc=self.desc, unit="block", disable=None)
+        with bar:
+            for _ in ordered_map(run, names, workers):
+                bar.update()
+
+
+@dataclass(frozen=True)
+class RankExecutor:
+    """Runs in this process the blocks of one rank among many: processes of one launch, or jobs that know nothing of
+    each other. Which blocks these are depends on the work alone, not on what is finished."""
+
+    rank: int
+    world_size: int
+
+    def __call__(self, work: Blocks, names: Sequence[str]) -> None:
+        own = set(share(work.blocks(), self.rank, self.world_size))
+        for name in names:
+            if name in own:
+                work.run_block(name)
+
+
+def share(names: Sequence[str], rank: int, world_size: int) -> list[str]:
+    """Return every `world_size`-th block, from the block `rank` on."""
+    return list(names[rank::world_size])
+
+
+def execute(work: Blocks, executor: Executor) -> Any:
+    """Run the blocks that are missing and return what `merge` makes of all."""
+    run_missing(work, executor)
+    return merge_finished(work)
+
+
+def run_missing(work: Blocks, executor: Executor) -> None:
+    """Run the blocks that are missing, or those of them that the executor calls its own."""
+    if names := missing_blocks(work):
+        executor(work, names)
+
+
+def missing_blocks(work: Blocks) -> list[str]:
+    """Return the names of the blocks that are not finished."""
+    return [name for name in work.blocks() if not work.is_done(name)]
+
+
+def merge_finished(work: Blocks) -> Any:
+    """Return what `merge` makes of all blocks, after checking that none is missing."""
+    if missing := missing_blocks(work):
+        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise UserError(
+            f"expected {len(work.blocks())} finished blocks, but {len(missing)} are missing: {shown}. "
+            "Run the same command again to make them"
+        )
+    return work.merge()
+
+
+def _run_block(pickled: bytes, name: str) -> None:
+    _unpickle(pickled).run_block(name)
+
+
+@lru_cache(maxsize=1)
+def _unpickle(pickled: bytes) -> Blocks:
+    """Open a work once in each process, for all blocks that the process will run."""
+    work: Blocks = pickle.loads(pickled)
+    return work
