@@ -25,7 +25,7 @@ from pathlib import Path
 from prose import count_sentences, prose_paragraphs
 from tqdm import tqdm
 
-from ctxsim_hf.runtime.stage import writing
+from ctxsim_hf.runtime.files import writing
 
 MIN_SENTENCES = 3  # a context needs three sentences, so a shorter document is of no use
 

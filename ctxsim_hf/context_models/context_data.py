@@ -10,7 +10,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.collators import SpecialIds
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import digest_file
+from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.chunks import describe_chunks
 from ctxsim_hf.text.tokenized import TokenizedChunks, tokenize_chunks
 from ctxsim_hf.train.loop_arguments import LoopArguments

@@ -1,14 +1,12 @@
 """A surrogate's folder, or its id on the Hub -> where its files are, and a fingerprint of what shapes a vector."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import xxhash
 from huggingface_hub import snapshot_download
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import digest_file
+from ctxsim_hf.runtime.files import digest_file, read_json
 
 FILES = ("*.json", "*.safetensors", "*.txt", "*.onnx")  # to fetch from the Hub
 ONNX_SETTINGS = "onnx_surrogate.json"  # whoever has this was made by `ctxsim export`
@@ -34,11 +32,3 @@ def fingerprint(folder: Path) -> str:
     shapers = [path for pattern in ("tokenizer.json", "*.safetensors", "*.onnx") for path in folder.glob(pattern)]
     digests = [digest_file(path) for path in sorted(shapers)]
     return xxhash.xxh3_128_hexdigest("".join(digests).encode())
-
-
-def read_json(path: Path) -> Any:
-    """What a file says, nothing if there is none."""
-    try:
-        return json.loads(path.read_text("utf-8")) if path.exists() else {}
-    except ValueError as error:
-        raise UserError(f"{str(path)!r} is damaged: {error}") from error

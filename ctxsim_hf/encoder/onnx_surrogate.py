@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, read_json
+from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json
 
 TOKENS_PER_BATCH = 1024  # as for torch on a CPU: small batches stay in its caches and hold little padding
 

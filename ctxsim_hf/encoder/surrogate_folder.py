@@ -7,10 +7,10 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, RobertaConfig, TokenizersBackend
 
-from ctxsim_hf.encoder.find_surrogate import read_json
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.sentence_transformers_files import max_tokens
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json
 
 MEAN_POOLING = ("pooling_mode", "mean"), ("pooling_mode_mean_tokens", True)  # today's spelling, and the older one
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import write_json
 
 THRESHOLDS_FILE = "thresholds.json"
 _PERCENT = np.arange(101)

@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import xxhash
 
-from ctxsim_hf.encoder.find_surrogate import read_json
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import read_json, write_json
 
 
 class Done:

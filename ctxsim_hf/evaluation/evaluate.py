@@ -21,7 +21,8 @@ from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file, read_stage
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
 
 CUT_UP_IN_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxsim_hf.evaluation.results import SystemResult
-from ctxsim_hf.runtime.stage import writing
+from ctxsim_hf.runtime.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

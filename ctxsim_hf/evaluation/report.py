@@ -23,7 +23,7 @@ from ctxsim_hf.evaluation.tables import (
     undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
-from ctxsim_hf.runtime.stage import write_json, writing
+from ctxsim_hf.runtime.files import write_json, writing
 
 SCORES_FILE = "scores.npy"
 HEADINGS = {

@@ -1,17 +1,14 @@
 """Text -> in how many of its sentences each word stands, counted once and then kept in the Hugging Face cache."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import filelock
-import xxhash
-from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import cached_folder
 from ctxsim_hf.runtime.parallel import available_cores, ordered_map
 from ctxsim_hf.text.chunking import ChunkArguments
 from ctxsim_hf.text.chunks import describe_chunks, read_chunks
@@ -19,7 +16,7 @@ from ctxsim_hf.text.lexical import TfidfCosine, count_words
 from ctxsim_hf.text.reading import Columns, Corpus, Flaw
 from ctxsim_hf.text.sentences import split_document
 
-FORMAT = 3  # raise it whenever the same text would be counted differently
+FORMAT = 4  # raise it whenever the same text would be counted differently
 TASK_CHARS = 2_000_000  # of text that a worker counts at once
 
 Counts = tuple[Counter[str], int]  # words, and the number of sentences
@@ -51,13 +48,7 @@ def find_corpora(data_root: str | Path | None) -> list[Path]:
 
 
 def _cached(made_from: Any, count: Callable[[], TfidfCosine]) -> TfidfCosine:
-    digest = xxhash.xxh3_128_hexdigest(json.dumps([FORMAT, made_from], sort_keys=True).encode())
-    folder = Path(HF_HOME) / "ctxsim" / "words" / digest
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(str(folder) + ".lock"):
-        if not (folder / "tfidf.json").exists():  # written last
-            count().save(folder)
-    return TfidfCosine.load(folder)
+    return TfidfCosine.load(cached_folder("words", [FORMAT, made_from], lambda folder: count().save(folder)))
 
 
 def _count_chunks(folder: str) -> TfidfCosine:

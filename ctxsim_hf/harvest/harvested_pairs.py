@@ -26,7 +26,8 @@ from ctxsim_hf.harvest.plan import LEAST_PAIRS
 from ctxsim_hf.harvest.repair import damaged_files
 from ctxsim_hf.origin.similarity import origin_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file, read_stage
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
 
 VERSION = "1.0.0"
 TRAINING_COLUMNS = ("sentence1", "sentence2", "score")  # what sentence-transformers takes, and no column more

@@ -14,7 +14,7 @@ from ctxsim_hf.harvest.drawing import SPLITS, Drawing
 from ctxsim_hf.harvest.plan import Block
 from ctxsim_hf.harvest.scoring import Scorer
 from ctxsim_hf.origin.similarity import OriginSimilarity
-from ctxsim_hf.runtime.stage import writing
+from ctxsim_hf.runtime.files import writing
 
 SCHEMA = pa.schema(
     {

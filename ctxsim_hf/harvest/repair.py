@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from ctxsim_hf.harvest.pair_files import is_sound
-from ctxsim_hf.runtime.stage import LOG_FILE, STAGE_FILE, Stage, describe_file, read_stage
+from ctxsim_hf.runtime.files import describe_file
+from ctxsim_hf.runtime.stage import LOG_FILE, STAGE_FILE, Stage, read_stage
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ import filelock
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.pair_files import describe_pairs
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, describe_file, read_stage
+from ctxsim_hf.runtime.files import describe_file
+from ctxsim_hf.runtime.stage import Stage, read_stage
 
 
 def missing_shards(arguments: HarvestArguments) -> list[int]:

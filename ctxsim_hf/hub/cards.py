@@ -16,11 +16,12 @@ from huggingface_hub import ModelCard, ModelCardData
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
-from ctxsim_hf.hub.publication import CARD_FILE, Publication, read_json
+from ctxsim_hf.hub.publication import CARD_FILE, Publication
 from ctxsim_hf.hub.publish import check_repo_id, one_folder
 from ctxsim_hf.hub.results import Results, eval_results, markdown_table, read_results, results_table
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file, writing
+from ctxsim_hf.runtime.files import digest_file, read_json, writing
+from ctxsim_hf.runtime.stage import STAGE_FILE
 
 UNKNOWN_LICENCE = "The weights were learned from the texts named above, whose licences may bear on them."
 # Library and pipeline by which the Hub shows a model; a cross-encoder's are those that sentence-transformers gives it.

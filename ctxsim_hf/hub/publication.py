@@ -3,7 +3,6 @@
 A model and an origin are known by their stage.json, the metric and the data set by their card.
 """
 
-import json
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -101,11 +100,3 @@ def read_card(path: Path) -> RepoCard:
         return RepoCard.load(path)
     except ValueError as error:  # YAML that cannot be read, or that is no mapping
         raise UserError(f"the head of {str(path)!r} is no YAML that the Hub understands: {error}") from error
-
-
-def read_json(path: Path) -> Any:
-    """What a file says, an empty dictionary if there is none."""
-    try:
-        return json.loads(path.read_text("utf-8")) if path.exists() else {}
-    except ValueError as error:
-        raise UserError(f"{str(path)!r} is damaged: {error}") from error

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from huggingface_hub import EvalResult
 
 from ctxsim_hf.evaluation.tasks import TASKS
-from ctxsim_hf.hub.publication import read_json
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, digest_file
+from ctxsim_hf.runtime.files import digest_file, read_json
+from ctxsim_hf.runtime.stage import STAGE_FILE
 
 RESULTS_FILE = "results.json"
 # Key of a row -> its name in a table, and on the Hub.

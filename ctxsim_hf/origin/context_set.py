@@ -15,7 +15,7 @@ from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer
-from ctxsim_hf.runtime.stage import writing
+from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 CONTEXTS_PER_BLOCK = 1 << 11  # whose parts the ranking holds at a time

@@ -6,7 +6,6 @@ index/            see context_index.py     lexical/          word frequencies fo
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,8 @@ from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, write_json
+from ctxsim_hf.runtime.files import whole_folder, write_json
+from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
@@ -87,10 +87,8 @@ def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
         with stage.writing(f"index/{SENTENCE_KEYS}") as path, path.open("wb") as file:
             np.save(file, keys)
     if not stage.has("lexical"):
-        _write_folder(
-            stage.folder / "lexical",
-            TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save,
-        )
+        with whole_folder(stage.folder / "lexical") as folder:
+            TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save(folder)
     write_context_arrays(stage, chunks, arguments.workers)
     write_json(stage.folder / BACKGROUND_FILE, _background(texts, chunks, arguments))
     write_json(stage.folder / SETTINGS_FILE, OriginSettings().to_json())
@@ -116,15 +114,6 @@ def _sentences(texts: pa.Table) -> Iterator[list[str]]:
 
 def _build_tfidf(texts: pa.Table, folder: Path, ngrams: str) -> None:
     TfidfIndex.build(_sentences(texts), folder, ngrams=ngrams)
-
-
-def _write_folder(folder: Path, write: Any) -> None:
-    """A folder that exists is whole."""
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    write(temporary)
-    temporary.rename(folder)
 
 
 def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArguments) -> list[str]:

@@ -19,7 +19,8 @@ from ctxsim_hf.origin.fit_score import TermScorer
 from ctxsim_hf.origin.term_scorers import DiscriminatorScorer, TokenLimits, generator_scorer
 from ctxsim_hf.registration import register_auto_classes
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import digest_file, read_stage, write_json
+from ctxsim_hf.runtime.files import digest_file, write_json
+from ctxsim_hf.runtime.stage import read_stage
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 MODEL_FILES = ("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json")

@@ -13,7 +13,7 @@ from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import writing
+from ctxsim_hf.runtime.files import writing
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder

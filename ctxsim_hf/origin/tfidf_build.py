@@ -6,7 +6,6 @@ since these need all terms. Memory holds a block of chunks, a bucket, and a few 
 """
 
 import contextlib
-import shutil
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,11 +14,11 @@ import numpy as np
 from tqdm import tqdm
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import whole_folder, write_json
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
 FORMAT = 2  # a change of what the arrays mean must not meet old ones
-ABOUT_FILE = "index.json"  # written last: where it is, the index is whole
+ABOUT_FILE = "index.json"
 ARRAYS: dict[str, type[np.generic]] = {  # TfidfIndex says what they mean
     "keys": np.uint64,
     "idf": np.float32,
@@ -56,19 +55,14 @@ def build_index(
     keys_of = NgramKeys(ngrams)
     if folder.exists():
         raise UserError(f"{str(folder)!r} exists already; remove it or choose another folder for the index")
-    partial = folder.with_name(folder.name + ".partial")
-    paths = [partial / f"buckets/{number:06d}" for number in range(buckets)]
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        (partial / "buckets").mkdir(parents=True)
+    with whole_folder(folder) as temporary:
+        paths = [temporary / f"buckets/{number:06d}" for number in range(buckets)]
+        (temporary / "buckets").mkdir()
         num_chunks = _fill_buckets(paths, chunks, keys_of, chunks_per_block)
-        norms = _write_terms(partial, paths, num_chunks, row_share)
-        _divide_by_norms(partial, norms)
-        (partial / "buckets").rmdir()
-        write_json(partial / ABOUT_FILE, {"format": FORMAT, "ngrams": ngrams, "num_chunks": num_chunks})
-        partial.rename(folder)
-    except OSError as error:
-        raise UserError(f"could not write the index {str(folder)!r}: {error.strerror or error}") from error
+        norms = _write_terms(temporary, paths, num_chunks, row_share)
+        _divide_by_norms(temporary, norms)
+        (temporary / "buckets").rmdir()
+        write_json(temporary / ABOUT_FILE, {"format": FORMAT, "ngrams": ngrams, "num_chunks": num_chunks})
 
 
 def _fill_buckets(

@@ -9,7 +9,6 @@ Each step is a command that could be typed as well, and is shown as such. All ar
 same command goes on where it was and does no finished stage again.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS
-from ctxsim_hf.runtime.stage import describe_stage, read_stage, write_json
+from ctxsim_hf.runtime.stage import describe_stage, read_stage
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
 SHARES = {"discriminator": 0.12, "generator": 0.35, "harvest": 0.08, "surrogate": 0.1}
@@ -176,7 +176,7 @@ def _remember(arguments: AdaptArguments) -> None:
         "held_out": arguments.held_out,
     }
     path = Path(arguments.folder.place("adapt.json"))
-    before = json.loads(path.read_text("utf-8")) if path.exists() else asked
+    before = read_json(path) or asked
     differences = [
         f"{name} was {before.get(name)}, now {now}" for name, now in asked.items() if before.get(name) != now
     ]

@@ -11,7 +11,6 @@ training loop names; the stage only keeps the partial folder until the run is fi
 
 import contextlib
 import json
-import os
 import platform
 import shutil
 import time
@@ -23,11 +22,11 @@ from typing import Any, Self
 
 import filelock
 import xxhash
-from huggingface_hub.constants import HF_HOME
 
 from ctxsim_hf import __version__
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import cache_root, describe_file, digest_file, write_json, writing
 
 STAGE_FILE = "stage.json"
 LOG_FILE = "stage.log"
@@ -198,7 +197,7 @@ def verify_files_once(folder: str | Path, record: Mapping[str, Any]) -> None:
     verify_files(folder, record, digests=False)
     states = [(name, (Path(folder) / name).stat()) for name in sorted(record["files"])]
     seen = [str(Path(folder).resolve()), record["files"]] + [[n, s.st_ino, s.st_mtime_ns] for n, s in states]
-    marker = Path(HF_HOME) / "ctxsim" / "verified" / xxhash.xxh3_128_hexdigest(json.dumps(seen).encode())
+    marker = cache_root() / "verified" / xxhash.xxh3_128_hexdigest(json.dumps(seen).encode())
     if not marker.exists():
         verify_files(folder, record)
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -210,50 +209,6 @@ def describe_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
     each file), and where that came from in turn. Not where it lay: a folder may be moved."""
     record = read_stage(folder, *commands)
     return {"xxh3_128": digest_file(Path(folder) / STAGE_FILE), "inputs": record["inputs"]}
-
-
-def describe_file(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "xxh3_128": digest_file(path)}
-
-
-def digest_file(path: Path) -> str:
-    digest = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def write_json(path: Path, value: Any) -> None:
-    """JSON in one fixed form, so that equal values are equal bytes; written whole or not at all."""
-    with writing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
-
-
-@contextlib.contextmanager
-def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
-    """A temporary path beside `path`, renamed to it when the block ends well, removed otherwise.
-
-    Args:
-        path (`Path`): The file.
-        shared (`bool`): Other processes may be writing it at the same time; the last to end is the one that stays.
-    """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # a power cut must not leave a renamed but empty file
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(
-            f"could not write {str(path)!r}: {error.strerror or error}. What was finished is kept: "
-            "mend this and run the same command again to go on"
-        ) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _make_folder(folder: Path) -> None:

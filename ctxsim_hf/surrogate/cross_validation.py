@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
-from ctxsim_hf.runtime.stage import Stage, read_stage, write_json
+from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.train.loop import make_accelerator
 from ctxsim_hf.train.training_stage import METRICS_FILE, PACKAGES, finish_with_metrics
 

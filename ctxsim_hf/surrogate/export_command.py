@@ -19,7 +19,8 @@ from ctxsim_hf.encoder.surrogate_folder import SurrogateFolder
 from ctxsim_hf.encoder.torch_surrogate import TorchSurrogate
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, read_stage, write_json
+from ctxsim_hf.runtime.files import write_json
+from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
 
 COMMAND = "export"

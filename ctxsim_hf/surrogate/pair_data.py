@@ -5,24 +5,22 @@ kept in the Hugging Face cache, named by a digest of what they were made from.
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 from huggingface_hub import snapshot_download
-from huggingface_hub.constants import HF_HOME
 from tqdm import tqdm
 from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, describe_file, describe_stage, read_stage, verify_files
+from ctxsim_hf.runtime.files import cached_folder, describe_file
+from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage, read_stage, verify_files
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -88,20 +86,13 @@ class PairFolder:
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
         """The tokenised pairs of the train and the validation split, from the cache or made now."""
         made_from = [FORMAT, self.describe()["xxh3_128"], tokenizer_digest]
-        folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(str(folder) + ".lock"):
-            if not folder.exists():
-                _build(folder, self, tokenizer)
+        folder = cached_folder("pairs", made_from, lambda empty: _build(empty, self, tokenizer))
         train, validation = (LabelledRows.load(folder / split) for split in ("train", "validation"))
         return SurrogateData(train, validation, np.load(folder / "tfidf.npy"))
 
 
 def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> None:
     source.files("validation")  # said before the long work
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
     parts: list[LabelledRows] = []
 
     def train_sentences() -> Iterator[str]:
@@ -111,12 +102,11 @@ def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> No
             yield from sentences
 
     lexical = TfidfCosine.from_sentences(train_sentences())
-    join_rows(parts).save(partial / "train")
+    join_rows(parts).save(folder / "train")
     table = pa.concat_tables(source.tables("validation"), promote_options="default").slice(0, VALIDATION_PAIRS)
     rows, sentences = rows_of(tokenizer, table)
-    rows.save(partial / "validation")
-    np.save(partial / "tfidf.npy", lexical_cosines(lexical, rows, sentences))
-    partial.rename(folder)
+    rows.save(folder / "validation")
+    np.save(folder / "tfidf.npy", lexical_cosines(lexical, rows, sentences))
 
 
 def rows_of(tokenizer: TokenizersBackend, table: pa.Table) -> tuple[LabelledRows, list[str]]:

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import filelock
 import numpy as np
 
-from ctxsim_hf.encoder.find_surrogate import read_json
 from ctxsim_hf.encoder.part_encoder import EncodeSettings
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.encoder.vector_file import Done, append
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import read_json, write_json
 
 INDEX_FILE = "index.json"
 VECTORS, TEXTS, ENDS = "vectors.f32", "sentences.utf8", "ends.i64"  # rows of float32; one after another; their ends

@@ -19,8 +19,8 @@ from transformers import AutoTokenizer
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import fill_from_preset
-from ctxsim_hf.runtime.stage import describe_file, digest_file
 from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.labels import LABEL_KINDS

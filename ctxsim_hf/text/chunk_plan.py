@@ -18,7 +18,7 @@ import xxhash
 from tqdm import tqdm
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import writing
+from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.text.reading import Corpus, Document, Flaw, Position, Reader
 
 _SCHEMA = pa.schema(

@@ -22,7 +22,8 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, read_stage, writing
+from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
 from ctxsim_hf.text.chunks import SPLITS, context_positions, even_chunks
 from ctxsim_hf.text.reading import Columns, Corpus, Document, Reader

@@ -16,7 +16,7 @@ import regex
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json, writing
+from ctxsim_hf.runtime.files import write_json, writing
 
 UNSEEN_IDF = 14.0
 # With the marks and joiners after its letters, at which re's \w ends: vowels of Hindi, accents of decomposed text.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import digest_file
+from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.documents import Columns, Document, Found, clean, documents_in_rows, documents_in_text
 from ctxsim_hf.text.rows import ENDINGS, ENDINGS_PATTERN, DatasetRows, Flaw, json_rows, open_dataset, parquet_rows
 

@@ -3,7 +3,6 @@
 A checkpoint gets its name when it is whole, so one that exists can be trusted.
 """
 
-import json
 import math
 import shutil
 from dataclasses import asdict, dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 from accelerate import Accelerator
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import read_json, write_json
 
 
 @dataclass
@@ -45,7 +44,7 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, 
 
 def load_checkpoint(accelerator: Accelerator, checkpoint: Path, layout: list[Any]) -> Progress:
     """Refuses one of a run that had another layout."""
-    progress = Progress(**json.loads((checkpoint / "progress.json").read_text("utf-8")))
+    progress = Progress(**read_json(checkpoint / "progress.json"))
     if progress.layout != layout:
         processes, precision = progress.layout
         raise UserError(

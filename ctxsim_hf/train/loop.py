@@ -19,7 +19,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import write_json
+from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
 from ctxsim_hf.train.loop_arguments import LoopArguments

@@ -1,7 +1,6 @@
 """A training run as a stage: the main process keeps the folder, all processes train, and the folder ends up holding
 the model, its tokenizer, metrics.json, history.json and stage.json."""
 
-import json
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,8 +9,9 @@ from typing import Any
 from accelerate import Accelerator
 from transformers import TokenizersBackend
 
+from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
-from ctxsim_hf.runtime.stage import Stage, read_stage, write_json
+from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.train.loop import Task, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
@@ -70,4 +70,4 @@ def finish_with_metrics(stage: Stage, scaffold: str) -> None:
     """Take away the folder that training leaned on, and seal the stage. Metrics are the last that training writes:
     where they are, a run that was killed in here need not train again."""
     shutil.rmtree(stage.folder / scaffold, ignore_errors=True)
-    stage.finish(json.loads((stage.folder / METRICS_FILE).read_text("utf-8")))
+    stage.finish(read_json(stage.folder / METRICS_FILE))

@@ -23,7 +23,8 @@ from ctxsim_hf.cli import main
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.stage import Stage, describe_stage, digest_file
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.stage import Stage, describe_stage
 
 ROOT = Path(__file__).parents[2]
 ESTIMATE = {"value": 0.7312, "low": 0.70, "high": 0.76}

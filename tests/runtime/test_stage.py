@@ -10,7 +10,7 @@ import pytest
 
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, verify_files, writing
+from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, verify_files
 
 
 @dataclass(kw_only=True)
@@ -152,26 +152,3 @@ def test_another_stage_and_a_damaged_record_are_refused(tmp_path: Path) -> None:
         read_stage(tmp_path / "out")
     with pytest.raises(UserError, match="does not exist"):
         read_stage(tmp_path / "nowhere")
-
-
-def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
-    (tmp_path / "a.txt.tmp").symlink_to("/dev/full")  # every write to it fails with the real error of a full disk
-    with (
-        pytest.raises(UserError, match=r"could not write .*No space left on device.*to go on"),
-        writing(tmp_path / "a.txt") as path,
-    ):
-        path.write_text("hello" * 1000)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_processes_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.argv[0] = 'ctxsim'; from pathlib import Path; from ctxsim_hf.runtime.stage import writing\n"
-        f"with writing(Path({str(tmp_path / 'a.txt')!r}), shared=True) as path: path.write_text('theirs')"
-    )
-    with writing(tmp_path / "a.txt", shared=True) as path:
-        path.write_text("ours")
-        subprocess.run([sys.executable, "-c", code], check=True)
-        assert (tmp_path / "a.txt").read_text() == "theirs"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-    assert (tmp_path / "a.txt").read_text() == "ours"
