@@ -43,8 +43,8 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
                 yield pending.popleft().result()
         except BrokenProcessPool as error:
             raise UserError(
-                f"one of {workers} worker processes was killed, perhaps for lack of memory. What was finished is kept: "
-                "run the same command again to go on, with fewer --workers if memory is short"
+                f"one of {workers} worker processes was killed, perhaps for lack of memory. What was finished is "
+                "kept: run the same command again to go on, with fewer --workers if memory is short"
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)

@@ -46,6 +46,10 @@ class Corpus:
         self.dataset = None if self.files else open_dataset(location, config_name, split)
         self.total_bytes = sum(file.stat().st_size for file in self.files)
 
+    def sources(self) -> Sequence[Path | DatasetRows]:
+        """Return what is read, in order."""
+        return self.files if self.dataset is None else [self.dataset]
+
     def fingerprint(self) -> dict[str, Any]:
         """What stage.json says of this input: its name and a digest of its bytes, but not where it lay."""
         if self.dataset:
@@ -85,9 +89,7 @@ class Reader:
     """
 
     def __init__(self, corpora: Sequence[Corpus]) -> None:
-        self._files: list[tuple[Corpus, Path | DatasetRows]] = [
-            (corpus, file) for corpus in corpora for file in corpus.files or [cast(DatasetRows, corpus.dataset)]
-        ]
+        self._files = [(corpus, file) for corpus in corpora for file in corpus.sources()]
         self._start, self._last = Position(), Position(-1)
         self._items = self._read()
         self._bytes_before, self._open_file = 0, None  # type: int, IO[bytes] | None
