@@ -104,7 +104,7 @@ def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str
         return counts
 
 
-@dataclass(frozen=True)
+@dataclass
 class ChunkBlocks(FileBlocks):
     """Chunking in blocks: a parquet file for each shard of the plan."""
 

@@ -26,7 +26,7 @@ STARTS = {  # of the arrays, and of what their differences are called in a block
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class TokenBlocks(FileBlocks):
     """The sentences of one split, tokenised shard by shard in `folder` and merged into arrays in `output`."""
 
