@@ -6,7 +6,6 @@ One process, many processes of `accelerate launch`, or many jobs that know nothi
 --num-shards N`, see shards.py) leave the same folder of parquet files, `data/<split>-<number>-of-<numbers>.parquet`.
 """
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -16,14 +15,11 @@ from accelerate import Accelerator, InitProcessGroupKwargs
 from accelerate.utils import gather_object
 from tqdm import tqdm
 
-from ctxsim_hf.harvest.drawing import Drawing
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
-from ctxsim_hf.harvest.pair_files import describe_pairs, write_block
-from ctxsim_hf.harvest.plan import Block, make_plan
+from ctxsim_hf.harvest.harvest_blocks import HarvestBlocks
 from ctxsim_hf.harvest.repair import RepairedStage
-from ctxsim_hf.harvest.scoring import SCORERS
 from ctxsim_hf.harvest.shards import missing_shards, put_together
-from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.blocks import RankExecutor, merge_finished, missing_blocks, run_missing, share
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
 from ctxsim_hf.runtime.stage import Stage, read_stage
@@ -62,39 +58,29 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
         enter_on_main_process(stage, stack, accelerator)
         if stage.finished:
             return
+        work = HarvestBlocks(stage.folder, arguments, accelerator.device, accelerator.is_main_process)
         with accelerator.main_process_first():  # which checks the files of the origin
-            origin = arguments.open_on(accelerator.device)
-        drawing = Drawing(origin.index, arguments.mix, (arguments.min_tokens, arguments.max_tokens), arguments.seed)
-        speaks = accelerator.is_main_process
-        plan = make_plan(drawing, arguments.pairs, arguments.pairs_per_file, speaks, arguments.at_most)
-        blocks = plan[arguments.shard or 0 :: arguments.num_shards]
-        missing = seen_by_all({block.name for block in blocks if not stage.has(block.name)})
-        todo = [block for block in blocks if block.name in missing]
+            _ = work.origin
+        missing = seen_by_all(missing_blocks(work))
+        if accelerator.is_main_process:
+            stage.log(f"{len(missing)} files to make on {accelerator.num_processes} process(es), {accelerator.device}")
         error = None
         try:
-            _write(stage, todo, drawing, origin, arguments.mode, accelerator)
+            _run_share(work, accelerator)
         except UserError as problem:
             error = str(problem)
-        # One process speaks, so it must hear what stopped another.
+        # One process reports errors, so it must learn what stopped another.
         if errors := [text for text in gather_object([error]) if text]:
             raise UserError(errors[0])
         if accelerator.is_main_process:
-            stage.finish(describe_pairs([stage.folder / block.name for block in blocks]))
+            stage.finish(merge_finished(work))
 
 
-def _write(
-    stage: Stage,
-    todo: Sequence[Block],
-    drawing: Drawing,
-    origin: OriginSimilarity,
-    mode: str,
-    accelerator: Accelerator,
-) -> None:
-    if accelerator.is_main_process:
-        stage.log(f"{len(todo)} files to make on {accelerator.num_processes} process(es), {accelerator.device}")
-    own = todo[accelerator.process_index :: accelerator.num_processes]
-    total = sum(block.num_pairs for block in own)
+def _run_share(work: HarvestBlocks, accelerator: Accelerator) -> None:
+    """Make the missing files of this process."""
+    rank, world_size = accelerator.process_index, accelerator.num_processes
+    total = sum(work.num_pairs(name) for name in share(work.blocks(), rank, world_size) if not work.is_done(name))
     quiet = None if accelerator.is_main_process else True
     with tqdm(total=total, desc="harvest", unit="pair", smoothing=0.05, disable=quiet) as bar:
-        for block in own:
-            write_block(stage.folder / block.name, block, drawing, origin, SCORERS[mode], bar.update)
+        work.advance = bar.update
+        run_missing(work, RankExecutor(rank, world_size))

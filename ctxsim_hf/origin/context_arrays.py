@@ -31,7 +31,7 @@ BLOCKS = "blocks"
 CHUNKS_PER_BLOCK = 4000  # whose sentences are encoded together
 
 
-@dataclass(frozen=True)
+@dataclass
 class ContextArrays(FileBlocks):
     """The arrays of an origin folder that has its models, tokens and texts already."""
 

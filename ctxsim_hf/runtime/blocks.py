@@ -45,7 +45,7 @@ class Executor(Protocol):
     def __call__(self, work: Blocks, names: Sequence[str]) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileBlocks:
     """A base for works whose blocks are files in a folder, each named by its path there.
 

@@ -1,34 +1,35 @@
 """Documents -> chunks, a stage: `ctxsim chunk`.
 
-One reader goes through the documents in order and hands them out in shards of a few megabytes; workers split
-sentences and write one parquet file a shard. Which documents make up a shard depends on the documents alone, so the
-bytes are the same for any number of workers, and a shard that is on disk already is not made again.
+A first reading finds duplicates and plans shards of a few megabytes (see chunk_plan.py). Then every shard is a block:
+whoever runs it reads its documents again, splits sentences and writes one parquet file. The bytes are therefore the
+same for any executor, and a shard that is on disk already is not made again.
 """
 
 import json
 import re
-import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
-from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
-from ctxsim_hf.runtime.parallel import ordered_map
 from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
 from ctxsim_hf.text.chunks import SPLITS, context_positions, even_chunks
-from ctxsim_hf.text.reading import Columns, Corpus, Document, Flaw
+from ctxsim_hf.text.reading import Columns, Corpus, Document, Reader
 from ctxsim_hf.text.sentences import split_document
 
+PLAN_FILE = "plan.arrow"
 _COUNTS_KEY = b"ctxsim_counts"
 
 
@@ -60,7 +61,7 @@ class ChunkArguments(StageArguments):
         at_least = {"sentences_per_chunk": 3, "max_sentence_chars": 1, "max_document_chars": 1000, "shard_chars": 1}
         for name, least in (at_least | {"workers": 1}).items():
             if getattr(self, name) < least:
-                raise UserError(f"--{name} must be at least {least}, got {getattr(self, name)}")
+                raise UserError(f"--{name.replace('_', '-')} must be at least {least}, got {getattr(self, name)}")
         for location in self.corpus:
             if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
                 raise UserError(
@@ -69,70 +70,102 @@ class ChunkArguments(StageArguments):
         if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
             raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
         if not 0 <= self.held_out < 1:
-            raise UserError(f"--held_out must be at least 0 and below 1, got {self.held_out}")
+            raise UserError(f"--held-out must be at least 0 and below 1, got {self.held_out}")
 
     @property
     def kept_columns(self) -> list[str]:
         return [name.strip() for name in self.keep_columns.split(",") if name.strip()]
 
-
-@dataclass(frozen=True)
-class Shard:
-    """Documents for one parquet file, and what was passed over on the way to the last of them."""
-
-    number: int
-    documents: Sequence[Document]
-    passed_over: Counter[str]
-
-    @property
-    def name(self) -> str:
-        return f"data/chunks-{self.number:05d}.parquet"
+    def corpora(self) -> list[Corpus]:
+        """Find the files of all corpora; refuse two of one name."""
+        columns = Columns(self.text_column, self.id_column, self.kept_columns)
+        corpora = [
+            Corpus(location, columns, self.max_document_chars, self.config_name, self.split)
+            for location in self.corpus
+        ]
+        if repeated := [name for name, count in Counter(corpus.name for corpus in corpora).items() if count > 1]:
+            raise UserError(f"two corpora are called {repeated[0]!r}, and their documents would share ids; rename one")
+        return corpora
 
 
-@dataclass(frozen=True)
-class _Task:
-    path: Path
-    documents: Sequence[Document]
-    arguments: ChunkArguments
+def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str, Any]:
+    """Run the stage and return the counts that stage.json records.
 
-
-def run(arguments: ChunkArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
-    columns = Columns(arguments.text_column, arguments.id_column, arguments.kept_columns)
-    corpora = [
-        Corpus(location, columns, arguments.max_document_chars, arguments.config_name, arguments.split)
-        for location in arguments.corpus
-    ]
-    if repeated := [name for name, count in Counter(corpus.name for corpus in corpora).items() if count > 1]:
-        raise UserError(f"two corpora are called {repeated[0]!r}, and their documents would share ids; rename one")
-    fingerprints = {"corpus": [corpus.fingerprint() for corpus in corpora]}
+    Args:
+        arguments (`ChunkArguments`): What to read and how to cut it.
+        executor (`Executor`, *optional*): Makes the shards; None takes `arguments.workers` processes of this machine.
+    """
+    fingerprints = {"corpus": [corpus.fingerprint() for corpus in arguments.corpora()]}
     with Stage("chunk", arguments, fingerprints, packages=("sentencex", "pyarrow")) as stage:
-        if stage.finished:
-            counts: dict[str, Any] = read_stage(stage.output)["counts"]
-            return counts
-        counts = _chunk(stage, corpora, arguments)
-        stage.finish(counts)
+        if not stage.finished:
+            work = ChunkBlocks(stage.folder, arguments)
+            stage.finish(execute(work, executor or LocalExecutor(arguments.workers, "chunk")))
+        counts: dict[str, Any] = read_stage(stage.output)["counts"]
         return counts
 
 
-def _chunk(stage: Stage, corpora: Sequence[Corpus], arguments: ChunkArguments) -> dict[str, Any]:
-    totals: Counter[str] = Counter()
+@dataclass
+class ChunkBlocks(FileBlocks):
+    """Chunking in blocks: a parquet file for each shard of the plan."""
 
-    def tasks() -> Iterator[_Task]:
-        for shard in _shards(corpora, arguments):
-            totals.update(shard.passed_over)
-            path = stage.folder / shard.name
-            if path.exists():
-                totals.update(_counts_of(path))
-            elif shard.documents:
-                yield _Task(path, shard.documents, arguments)
+    arguments: ChunkArguments
 
-    total_bytes = sum(corpus.total_bytes for corpus in corpora)
-    with tqdm(total=total_bytes or None, unit="B", unit_scale=True, desc="chunk", disable=None) as bar:
-        for counts in ordered_map(_write_shard, tasks(), arguments.workers):
-            totals.update(counts)
-            bar.update(sum(corpus.bytes_read for corpus in corpora) - bar.n)
-    return _report(totals)
+    @cached_property
+    def _corpora(self) -> list[Corpus]:
+        return self.arguments.corpora()
+
+    @cached_property
+    def _plan(self) -> ChunkPlan:
+        path = self.folder / PLAN_FILE
+        if not path.exists():
+            write_plan(path, self._corpora, self.arguments.shard_chars, self.arguments.skip_bad)
+        return ChunkPlan(path)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        """Stay in the open file from block to block, which a compressed file can only be read from its start."""
+        return Reader(self._corpora)
+
+    def blocks(self) -> list[str]:
+        number = len(self._plan)
+        return [f"data/chunks-{i:05d}.parquet" for i in range(number - self._plan[number - 1].is_empty)]
+
+    def run_block(self, name: str) -> None:
+        number = int(name.removeprefix("data/chunks-").removesuffix(".parquet"))
+        rows: list[dict[str, Any]] = []
+        counts: Counter[str] = Counter()
+        for document in self._documents(self._plan[number]):
+            rows.extend(_chunk_document(document, self.arguments, counts))
+        schema = pa.schema(
+            [(name, pa.string()) for name in ("chunk_id", "doc_id", "source", "split")]
+            + [("sentences", pa.list_(pa.string()))]
+            + [(name, pa.string()) for name in self.arguments.kept_columns],
+            metadata={_COUNTS_KEY: json.dumps(counts, sort_keys=True).encode()},
+        )
+        with writing(self.folder / name) as temporary:
+            pq.write_table(pa.Table.from_pylist(rows, schema), temporary, compression="zstd")
+
+    def _documents(self, shard: Shard) -> Iterator[Document]:
+        self._reader.seek(shard.start)
+        left_out = set(shard.left_out)
+        for number in range(shard.documents):
+            _, document = next(self._reader, (None, None))
+            if number in left_out:
+                continue
+            if not isinstance(document, Document):
+                raise UserError("the corpus changed while it was read; run the same command again")
+            yield document
+
+    def merge(self) -> dict[str, Any]:
+        """Return the counts of all shards, and remove the plan."""
+        totals: Counter[str] = Counter()
+        for shard in self._plan:
+            totals.update(shard.counts)
+        for name in self.blocks():
+            totals.update(json.loads(pq.read_schema(self.folder / name).metadata[_COUNTS_KEY]))
+        counts = _report(totals)
+        (self.folder / PLAN_FILE).unlink()
+        return counts
 
 
 def _report(totals: Counter[str]) -> dict[str, Any]:
@@ -160,72 +193,9 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _shards(corpora: Iterable[Corpus], arguments: ChunkArguments) -> Iterator[Shard]:
-    number, documents, size, passed_over = 0, [], 0, Counter()  # type: int, list[Document], int, Counter[str]
-    seen = _Seen()
-    for item in (item for corpus in corpora for item in corpus):
-        passed_over["documents_read"] += 1
-        if isinstance(item, Flaw):
-            if not arguments.skip_bad:
-                raise UserError(f"{item.place}: {item.message}. Mend it, or pass over such documents with --skip-bad")
-            passed_over[f"skipped: {item.reason}"] += 1
-        elif not item.text.strip():
-            passed_over["skipped: empty"] += 1
-        elif seen.text_before(item):
-            passed_over["documents_duplicate"] += 1
-        else:
-            seen.refuse_id_before(item)
-            documents.append(item)
-            size += len(item.text)
-            if size >= arguments.shard_chars:
-                yield Shard(number, documents, passed_over)
-                number, documents, size, passed_over = number + 1, [], 0, Counter()
-    yield Shard(number, documents, passed_over)
-
-
-class _Seen:
-    """Hashes of texts and ids, in a temporary data base that leaves memory when it grows."""
-
-    def __init__(self) -> None:
-        self._table = sqlite3.connect("", isolation_level=None)
-        self._table.execute("PRAGMA journal_mode = OFF")
-        self._table.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY)")
-
-    def _before(self, text: str, kind: int) -> bool:
-        signed = xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace"), kind) - (1 << 63)
-        return self._table.execute("INSERT OR IGNORE INTO seen VALUES (?)", (signed,)).rowcount == 0
-
-    def text_before(self, document: Document) -> bool:
-        return self._before(document.text.strip(), 0)
-
-    def refuse_id_before(self, document: Document) -> None:
-        if self._before(document.doc_id, 1):
-            raise UserError(
-                f"two documents have the id {document.doc_id!r}; name a column of unique ids with --id_column, "
-                "or one that does not exist to number the rows"
-            )
-
-
 def split_of(doc_id: str, held_out: float) -> str:
     """A document's split: fixed by its id alone, so it never moves when others come or go."""
     return "held_out" if xxhash.xxh3_64_intdigest(doc_id.encode()) < held_out * 2**64 else "train"
-
-
-def _write_shard(task: _Task) -> Counter[str]:
-    arguments = task.arguments
-    rows: list[dict[str, Any]] = []
-    counts: Counter[str] = Counter()
-    for document in task.documents:
-        rows.extend(_chunk_document(document, arguments, counts))
-    schema = pa.schema(
-        [(name, pa.string()) for name in ("chunk_id", "doc_id", "source", "split")]
-        + [("sentences", pa.list_(pa.string()))]
-        + [(name, pa.string()) for name in arguments.kept_columns],
-        metadata={_COUNTS_KEY: json.dumps(counts, sort_keys=True).encode()},
-    )
-    with writing(task.path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema), temporary, compression="zstd")
-    return counts
 
 
 def _chunk_document(document: Document, arguments: ChunkArguments, counts: Counter[str]) -> list[dict[str, Any]]:
@@ -240,11 +210,6 @@ def _chunk_document(document: Document, arguments: ChunkArguments, counts: Count
     counts["documents_held_out"] += bool(useful) and split == "held_out"
     counts[f"chunks_{split}"] += len(useful)
     counts[f"sentences_{split}"] += sum(map(len, useful))
-    counts["contexts"] += sum(len(chunk) - 2 for chunk in useful)
+    counts["contexts"] += sum(len(context_positions(len(chunk))) for chunk in useful)
     about = {"doc_id": document.doc_id, "source": document.source, "split": split} | document.kept
     return [{"chunk_id": f"{document.doc_id}#{i}", "sentences": chunk} | about for i, chunk in enumerate(useful)]
-
-
-def _counts_of(path: Path) -> dict[str, int]:
-    counts: dict[str, int] = json.loads(pq.read_schema(path).metadata[_COUNTS_KEY])
-    return counts

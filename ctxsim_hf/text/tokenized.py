@@ -5,31 +5,25 @@ in the chunk are its neighbours in the array. The arrays are kept in the Hugging
 they were made from, so every stage after the first finds them there.
 """
 
-import json
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import filelock
 import numpy as np
-import pyarrow.parquet as pq
-import xxhash
-from huggingface_hub.constants import HF_HOME
-from tqdm import tqdm
 
+from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.text.chunks import SHARD_PATTERN, check_chunks, describe_chunks
+from ctxsim_hf.runtime.files import cached_folder, digest_file
+from ctxsim_hf.text.chunks import check_chunks, describe_chunks
+from ctxsim_hf.text.token_blocks import STARTS, TokenBlocks, encode_batches, starts_of
 
 if TYPE_CHECKING:
     from transformers import TokenizersBackend
 
 FORMAT = 1  # part of the digest: a change of layout must not meet old arrays
-ARRAYS = ("tokens", "sentence_starts", "chunk_starts", "document_starts")
-SENTENCES_PER_BATCH = 10_000
+ARRAYS = ("tokens", *STARTS)
 
 
 @dataclass(frozen=True)
@@ -50,7 +44,7 @@ class TokenizedSentences:
     def pick(self, sentences: np.ndarray) -> "TokenizedSentences":
         """These sentences alone, in this order, in memory."""
         firsts = self.sentence_starts[sentences]
-        starts = _starts(self.sentence_starts[sentences + 1] - firsts)
+        starts = starts_of(self.sentence_starts[sentences + 1] - firsts)
         places = np.repeat(firsts - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
         return TokenizedSentences(self.tokens[places], starts)
 
@@ -128,76 +122,27 @@ class TokenizedChunks(TokenizedSentences):
 
 def tokenize_sentences(tokenizer: "TokenizersBackend", sentences: Sequence[str]) -> TokenizedSentences:
     """Any sentences, in memory."""
-    rows = [np.array(row, dtype=np.int64) for batch in _encode(tokenizer, list(sentences)) for row in batch]
+    rows = [np.array(row, dtype=np.int64) for batch in encode_batches(tokenizer, list(sentences)) for row in batch]
     tokens = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
-    return TokenizedSentences(tokens, _starts(np.array([len(row) for row in rows], dtype=np.int64)))
+    return TokenizedSentences(tokens, starts_of(np.array([len(row) for row in rows], dtype=np.int64)))
 
 
-def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str) -> TokenizedChunks:
-    """The tokenised sentences of one split, from the cache or made now."""
+def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str, workers: int = 1) -> TokenizedChunks:
+    """Return the tokenised sentences of one split, from the cache or made now by `workers` processes."""
     check_chunks(chunks, split)
     tokenizer_file = Path(tokenizer_folder) / "tokenizer.json"
     if not tokenizer_file.exists():
         raise UserError(f"no tokenizer in {str(tokenizer_folder)!r}: expected a file tokenizer.json there")
+
+    def build(folder: Path) -> None:
+        blocks = folder.with_suffix(".blocks")  # beside the folder, so that those finished outlive an interruption
+        work = TokenBlocks(blocks, folder, Path(chunks), Path(tokenizer_folder), split)
+        execute(work, LocalExecutor(workers, f"tokenize {split}"))
+
     made_from = [FORMAT, describe_chunks(chunks)["xxh3_128"], digest_file(tokenizer_file), split]
-    folder = Path(HF_HOME) / "ctxsim" / xxhash.xxh3_128_hexdigest(json.dumps(made_from).encode())
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(str(folder) + ".lock"):
-        if not folder.exists():
-            _build(folder, Path(chunks), tokenizer_folder, split)
-    return open_tokenized(folder)
+    return open_tokenized(cached_folder("tokens", made_from, build))
 
 
 def open_tokenized(folder: Path) -> TokenizedChunks:
     """The arrays in a folder, memory-mapped."""
     return TokenizedChunks(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS))
-
-
-def _build(folder: Path, chunks: Path, tokenizer_folder: str | Path, split: str) -> None:
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(str(tokenizer_folder))
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
-    sentence_lengths: list[np.ndarray] = []
-    chunk_lengths: list[np.ndarray] = []
-    documents: list[int] = []  # sentences of each
-    last_document = None
-    with (partial / "tokens.bin").open("wb") as file:
-        for table in _shards(chunks, split):
-            for doc_id, sentences in zip(table["doc_id"], table["sentences"], strict=True):
-                if doc_id != last_document:
-                    documents.append(0)
-                documents[-1] += len(sentences)
-                last_document = doc_id
-            chunk_lengths.append(np.array([len(sentences) for sentences in table["sentences"]], dtype=np.int64))
-            for ids in _encode(tokenizer, [s for sentences in table["sentences"] for s in sentences]):
-                sentence_lengths.append(np.array([len(row) for row in ids], dtype=np.int64))
-                file.write(np.concatenate([np.array(row, dtype=dtype) for row in ids]).tobytes())
-    np.save(partial / "sentence_starts.npy", _starts(np.concatenate(sentence_lengths)))
-    np.save(partial / "chunk_starts.npy", _starts(np.concatenate(chunk_lengths)))
-    np.save(partial / "document_starts.npy", _starts(np.array(documents, dtype=np.int64)))
-    raw = np.memmap(partial / "tokens.bin", dtype=dtype, mode="r")
-    np.lib.format.open_memmap(partial / "tokens.npy", mode="w+", dtype=dtype, shape=raw.shape)[:] = raw
-    del raw
-    (partial / "tokens.bin").unlink()
-    partial.rename(folder)
-
-
-def _shards(chunks: Path, split: str) -> Iterator[dict[str, list[Any]]]:
-    for shard in tqdm(sorted(chunks.glob(SHARD_PATTERN)), desc=f"tokenize {split}", unit="shard", disable=None):
-        table = pq.read_table(shard, columns=["doc_id", "sentences"], filters=[("split", "=", split)])
-        if table.num_rows:
-            yield table.to_pydict()
-
-
-def _encode(tokenizer: "TokenizersBackend", sentences: list[str]) -> Iterator[list[list[int]]]:
-    for start in range(0, len(sentences), SENTENCES_PER_BATCH):
-        batch = sentences[start : start + SENTENCES_PER_BATCH]
-        yield tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

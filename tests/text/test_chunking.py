@@ -159,8 +159,8 @@ def test_one_line_of_50_megabytes_without_a_sentence_end(ctxsim: Run, tmp_path: 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--sentences-per-chunk", 2], "--sentences_per_chunk must be at least 3, got 2"),
-        (["--held-out", 1], "--held_out must be at least 0 and below 1, got 1.0"),
+        (["--sentences-per-chunk", 2], "--sentences-per-chunk must be at least 3, got 2"),
+        (["--held-out", 1], "--held-out must be at least 0 and below 1, got 1.0"),
         (["--workers", 0], "--workers must be at least 1, got 0"),
         (["--language", "english"], "--language must be a code"),
         (["--text-column", "body"], "expected a column 'body'"),

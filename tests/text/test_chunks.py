@@ -20,7 +20,7 @@ def test_the_contexts_of_a_chunk() -> None:
 
 
 def test_short_chunks_have_no_context() -> None:
-    assert [len(list(context_positions(n, 2))) for n in range(6)] == [0, 0, 0, 1, 2, 3]
+    assert [len(list(context_positions(n))) for n in range(6)] == [0, 0, 0, 1, 2, 3]
 
 
 def test_chunks_are_even() -> None:

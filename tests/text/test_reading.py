@@ -62,7 +62,7 @@ def test_a_data_set_by_the_datasets_library(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "ours").mkdir()
     write_jsonl(tmp_path / "ours/train.jsonl")
     monkeypatch.chdir(tmp_path)
-    assert [(row.place, row.values) for row in open_dataset("ours", None, "train").rows()] == [
+    assert [(row.place, row.values) for row in open_dataset("ours", None, "train").rows(lambda: 0)] == [
         ("ours, row 1", ROWS[0]),
         ("ours, row 2", ROWS[1]),
     ]

@@ -1,0 +1,73 @@
+"""Harvesting in blocks: each parquet file of the plan is one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from ctxsim_hf.harvest.drawing import Drawing
+from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
+from ctxsim_hf.harvest.pair_files import describe_pairs, write_block
+from ctxsim_hf.harvest.plan import Block, make_plan
+from ctxsim_hf.harvest.scoring import SCORERS
+from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.blocks import FileBlocks, share
+
+
+def _ignore(number: int) -> None:
+    pass
+
+
+@dataclass
+class HarvestBlocks(FileBlocks):
+    """The files of a harvest, or of one shard of it.
+
+    Args:
+        folder (`Path`): Where they are written.
+        arguments (`HarvestArguments`): Which pairs to draw and how to label them.
+        device (`torch.device`): Where the models run.
+        show_progress (`bool`): Show a progress bar while the plan is drawn.
+        advance (`Callable[[int], Any]`): Is told the number of pairs of each group that is labelled.
+    """
+
+    arguments: HarvestArguments
+    device: torch.device
+    show_progress: bool = False
+    advance: Callable[[int], Any] = _ignore
+
+    @cached_property
+    def origin(self) -> OriginSimilarity:
+        return self.arguments.open_origin(self.device)
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        arguments = self.arguments
+        tokens = (arguments.min_tokens, arguments.max_tokens)
+        return Drawing(self.origin.index, arguments.mix, tokens, arguments.seed)
+
+    @cached_property
+    def _plan(self) -> dict[str, Block]:
+        """The blocks of this shard by name."""
+        arguments = self.arguments
+        plan = make_plan(
+            self._drawing, arguments.pairs, arguments.pairs_per_file, self.show_progress, arguments.at_most
+        )
+        blocks = {block.name: block for block in plan}
+        return {name: blocks[name] for name in share(list(blocks), arguments.shard or 0, arguments.num_shards)}
+
+    def blocks(self) -> list[str]:
+        return list(self._plan)
+
+    def num_pairs(self, name: str) -> int:
+        """Return the number of pairs in a block."""
+        return self._plan[name].num_pairs
+
+    def run_block(self, name: str) -> None:
+        scorer = SCORERS[self.arguments.mode]
+        write_block(self.folder / name, self._plan[name], self._drawing, self.origin, scorer, self.advance)
+
+    def merge(self) -> dict[str, Any]:
+        """Return the counts that stage.json records; the files stay as they are."""
+        return describe_pairs([self.folder / name for name in self.blocks()])

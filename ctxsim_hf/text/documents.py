@@ -1,0 +1,104 @@
+"""The text of a file, or rows with a column of text -> documents, each with its row and its part of that row."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from ctxsim_hf.text.rows import Flaw, Row, bad_byte
+
+# Control characters that are no white space, and halves of surrogate pairs, which no UTF-8 file can hold.
+UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    doc_id: str
+    source: str
+    text: str
+    kept: dict[str, str]  # the columns the user asked to keep, as text
+
+
+Found = Iterator[tuple[int, int, Document | Flaw]]  # with the number of its row, and of its part in the row
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a row are read."""
+
+    text: str = "text"
+    id: str = "id"
+    kept: Sequence[str] = ()
+
+
+def documents_in_text(stream: IO[bytes], source: str, columns: Columns, limit: int) -> Found:
+    """Yield one document, or its parts of at most `limit` characters, all in row 0."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig")
+    part = 0
+    try:
+        for part, (name, words) in enumerate(_parts(source, text, limit)):
+            yield 0, part, Document(name, source, words, dict.fromkeys(columns.kept, ""))
+    except UnicodeDecodeError as error:
+        message = f"expected UTF-8 text, found {bad_byte(error)}; is it a text file?"
+        yield 0, part + 1, Flaw(source, "not UTF-8", message)
+    finally:
+        text.detach()  # the stream is closed by whoever opened it
+
+
+def documents_in_rows(rows: Iterator[Row], source: str, columns: Columns, limit: int) -> Found:
+    """Yield a document for each row, or its parts of at most `limit` characters."""
+    for place, number, values in rows:
+        if isinstance(values, Flaw):
+            yield number, 0, values
+            continue
+        if flaw := _flaw_of(values, place, columns):
+            yield number, 0, flaw
+            continue
+        doc_id = clean(f"{source}/{values.get(columns.id, number)}")[0]
+        kept = {name: _as_text(values[name]) for name in columns.kept}
+        text = values[columns.text]
+        if len(text) <= limit:
+            yield number, 0, Document(doc_id, source, text, kept)
+            continue
+        for part, (name, words) in enumerate(_parts(doc_id, io.StringIO(text), limit)):
+            yield number, part, Document(name, source, words, kept)
+
+
+def clean(text: str) -> tuple[str, int]:
+    """Replace what cannot be printed by spaces; also return how many characters that were."""
+    return UNPRINTABLE.subn(" ", text)
+
+
+def _flaw_of(values: Mapping[str, Any], place: str, columns: Columns) -> Flaw | None:
+    for name in (columns.text, *columns.kept):
+        if name not in values:
+            flag = "--text-column" if name == columns.text else "--keep-columns"
+            return Flaw(
+                place, "no such column", f"expected a column {name!r} ({flag}), found {', '.join(sorted(values))}"
+            )
+    text = values[columns.text]
+    if text is None:
+        return Flaw(place, "text is null", f"expected text in column {columns.text!r}, found null")
+    if not isinstance(text, str):
+        found = f"{type(text).__name__} {str(text)[:40]!r}"
+        return Flaw(place, "text is no string", f"expected text in column {columns.text!r}, found {found}")
+    return None
+
+
+def _parts(name: str, text: IO[str], limit: int) -> Iterator[tuple[str, str]]:
+    """Yield the text as (name, whole), or cut into parts of at most `limit` characters: (name, 1st), (name~2, 2nd)."""
+    number, rest = 1, ""
+    while block := text.read(limit):
+        rest += block
+        while len(rest) > limit:
+            blank_line, space = rest.rfind("\n\n", 0, limit - 1), rest.rfind(" ", 0, limit)
+            cut = blank_line + 2 if blank_line > 0 else space + 1 if space > 0 else limit
+            yield (name if number == 1 else f"{name}~{number}"), rest[:cut]
+            number, rest = number + 1, rest[cut:]
+    if rest or number == 1:
+        yield (name if number == 1 else f"{name}~{number}"), rest
+
+
+def _as_text(value: Any) -> str:
+    return "" if value is None else clean(str(value))[0]

@@ -1,0 +1,98 @@
+"""An open file or a `datasets` id -> its rows in order, from any row on, in flat memory.
+
+What comes before the first wanted row is passed over without being parsed. It may move on while rows are read: it is
+asked for again before each.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from ctxsim_hf.runtime.errors import UserError
+
+ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".parquet")
+ENDINGS_PATTERN = "(" + "|".join(re.escape(ending) for ending in ENDINGS) + ")$"
+
+FirstRow = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something that should have been a document."""
+
+    place: str  # file and line
+    reason: str  # the name it is counted under
+    message: str
+
+
+class Row(NamedTuple):
+    place: str
+    number: int  # from 1; of a line, blank ones counted
+    values: Mapping[str, Any] | Flaw
+
+
+def json_rows(stream: IO[bytes], path: Path, first_row: FirstRow) -> Iterator[Row]:
+    for number, line in enumerate(stream, 1):
+        if number < first_row() or not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            values = json.loads(line.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            yield Row(place, number, Flaw(place, "not UTF-8", f"expected UTF-8 text, found {bad_byte(error)}"))
+        except ValueError as error:
+            yield Row(place, number, Flaw(place, "not JSON", f"expected a JSON object: {error}"))
+        else:
+            if not isinstance(values, dict):
+                values = Flaw(place, "not JSON", f"expected a JSON object, found {type(values).__name__}")
+            yield Row(place, number, values)
+
+
+def parquet_rows(raw: IO[bytes], path: Path, first_row: FirstRow) -> Iterator[Row]:
+    before = 0
+    for batch in pq.ParquetFile(raw).iter_batches(batch_size=256):
+        if before + len(batch) >= first_row():
+            for number, values in enumerate(batch.to_pylist(), before + 1):
+                if number >= first_row():
+                    yield Row(f"{path}, row {number}", number, values)
+        before += len(batch)
+
+
+class DatasetRows(NamedTuple):
+    """One split of a data set of the `datasets` library, streamed."""
+
+    id: str
+    hash: str
+    split: str
+    stream: Callable[[], Any]
+
+    def rows(self, first_row: FirstRow) -> Iterator[Row]:
+        skipped = max(0, first_row() - 1)
+        for number, values in enumerate(self.stream().skip(skipped), skipped + 1):
+            if number >= first_row():
+                yield Row(f"{self.id}, row {number}", number, values)
+
+
+def open_dataset(id: str, config_name: str | None, split: str) -> DatasetRows:
+    missing = f"{id!r} is no file or folder here"
+    if re.search(ENDINGS_PATTERN, id) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", id):
+        raise UserError(missing)
+    import datasets  # after the cheap checks: it takes a second to import
+
+    try:
+        builder = datasets.load_dataset_builder(id, config_name)
+    except Exception as error:  # the library raises many kinds, all with a readable message
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{missing}, nor could it be opened as a data set: {reason}") from error
+    if builder.info.splits and split not in builder.info.splits:
+        raise UserError(f"the data set {id!r} has no split {split!r}, only {', '.join(builder.info.splits)}")
+    return DatasetRows(id, str(builder.hash), split, lambda: builder.as_streaming_dataset(split=split))
+
+
+def bad_byte(error: UnicodeDecodeError) -> str:
+    return f"the byte 0x{error.object[error.start]:02x}"
