@@ -22,8 +22,6 @@ class PlainTokenizer:
         self.tokenizer.no_padding()  # the encoder does both, and counts what it cuts
         self.tokenizer.no_truncation()
         self.tokenizer.encode_special_tokens = settings["split_special_tokens"]
-        self.bos_token_id: int = settings["start_id"]
-        self.eos_token_id: int = settings["end_id"]
         self.pad_token_id: int = settings["pad_id"]
 
     def __call__(self, sentences: list[str], **options: Any) -> dict[str, list[list[int]]]:

@@ -78,8 +78,6 @@ def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str |
         "quantize": precision,
         "vector_size": model.config.hidden_size,
         "max_tokens": folder.max_tokens,
-        "start_id": tokenizer.bos_token_id,
-        "end_id": tokenizer.eos_token_id,
         "pad_id": tokenizer.pad_token_id,
         "split_special_tokens": bool(tokenizer.split_special_tokens),  # which tokenizer.json has no room for
         "vectors_of": source if precision is None else None,

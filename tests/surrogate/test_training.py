@@ -237,8 +237,8 @@ def test_it_starts_as_a_light_generators_mean(
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
     models = [starting_model(SurrogateModel, arguments, tokenizer, 34).eval() for _ in range(2)]
-    ours = models[0].roberta.embeddings.word_embeddings.weight.detach()
-    assert torch.equal(ours, models[1].roberta.embeddings.word_embeddings.weight), "nothing random in it"
+    ours = models[0].base_model.embeddings.word_embeddings.weight.detach()
+    assert torch.equal(ours, models[1].base_model.embeddings.word_embeddings.weight), "nothing random in it"
     real = torch.arange(len(ours)) != tokenizer.pad_token_id
     assert ours[real].std().item() == pytest.approx(1, rel=0.01)
 
