@@ -197,8 +197,8 @@ def mean_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> to
 
 def cls_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
     """The state of each sentence's first real token: (sentences, tokens, hidden) -> (sentences, hidden)."""
-    first = attention_mask.to(torch.int64).argmax(1)
-    return token_states[torch.arange(len(token_states), device=token_states.device), first]
+    first = attention_mask.to(torch.int64).argmax(1)[:, None, None]
+    return token_states.gather(1, first.expand(-1, 1, token_states.shape[2]))[:, 0]
 
 
 POOLINGS = {"mean": mean_pooling, "cls": cls_pooling}

@@ -32,7 +32,7 @@ class PlainTokenizer:
 class OnnxSurrogate:
     """A model.onnx as a `VectorModel`. Its vectors have length 1: that is part of the graph."""
 
-    def __init__(self, path: Path, num_threads: int | None = None) -> None:
+    def __init__(self, path: Path, vector_size: int, num_threads: int | None = None) -> None:
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads or default_threads()
@@ -41,8 +41,7 @@ class OnnxSurrogate:
         self.session = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
         )
-        self.vector_size: int = self.session.get_outputs()[0].shape[1]
-        self.tokens_per_batch = TOKENS_PER_BATCH
+        self.vector_size, self.tokens_per_batch = vector_size, TOKENS_PER_BATCH
 
     def __call__(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         vectors: np.ndarray
@@ -57,7 +56,8 @@ def open_onnx(folder: Path, num_threads: int | None = None) -> tuple[OnnxSurroga
             raise UserError(f"expected a surrogate in ONNX and its tokenizer in {str(folder)!r}, but it has no {name}")
     settings = read_json(folder / ONNX_SETTINGS)
     tokenizer = PlainTokenizer(folder / "tokenizer.json", settings)
-    return OnnxSurrogate(folder / "model.onnx", num_threads), tokenizer, settings["max_tokens"]
+    model = OnnxSurrogate(folder / "model.onnx", settings["vector_size"], num_threads)
+    return model, tokenizer, settings["max_tokens"]
 
 
 def import_onnxruntime() -> Any:

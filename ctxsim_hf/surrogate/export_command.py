@@ -125,5 +125,5 @@ def _any_sentences(encoder: SentenceEncoder) -> list[str]:
     lengths = [draw.randint(0, encoder.max_tokens) for _ in range(4 * COMPARED_SENTENCES)]
     sentences = ["", *("".join(draw.choices(words, k=length)) for length in lengths)]
     ids = tokenizer(sentences, add_special_tokens=True)["input_ids"]
-    fitting = [text for text, row in zip(sentences, ids, strict=True) if len(row) <= encoder.max_tokens]
+    fitting = [text for text, row in zip(sentences, ids, strict=True) if 0 < len(row) <= encoder.max_tokens]
     return fitting[:COMPARED_SENTENCES]

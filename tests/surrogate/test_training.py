@@ -351,7 +351,9 @@ def test_models_that_do_not_fit_are_refused(ctxsim: Run, corpus: Path, pairs: Pa
         assert code == 2 and err.count("\n") == 1
         return err
 
-    assert "--init must be a RoBERTa checkpoint" in refusal("--init", generator)
+    assert "expected an encoder of text such as BERT or RoBERTa, got a ctxsim_light_generator" in refusal(
+        "--init", generator
+    )
     assert "reads 40 tokens at most, 66 are asked for" in refusal("--init", tmp_path / "roberta")
     assert "the vocabularies differ" in refusal("--preset", "tiny", "--token-embeddings", other_size)
     assert "2 of" in refusal("--preset", "tiny", "--token-embeddings", other_order)
