@@ -1,8 +1,6 @@
 """Sentence similarity learned from plain documents: two sentences are alike if they fit the same contexts."""
 
 import importlib
-import sys
-from pathlib import Path
 from typing import Any
 
 # `harvest` is a room and a function: importing the room binds its name, so the function takes it afterwards.
@@ -45,10 +43,7 @@ _PUBLIC = {
 }
 __all__ = ["__version__", *_PUBLIC]
 
-# `import ctxsim_hf` is all it takes for AutoModel to open our models. The command `ctxsim` does without: importing
-# torch takes seconds, and neither its help nor its workers that split sentences should wait for it.
-if Path(sys.argv[0]).name != "ctxsim":
-    register_auto_classes()
+register_auto_classes()  # `import ctxsim_hf` is all it takes for AutoModel to open our models
 
 
 def __getattr__(name: str) -> Any:

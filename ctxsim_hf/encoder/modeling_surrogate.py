@@ -3,11 +3,8 @@
     h = mean of the last layer's states over a sentence's tokens,    similarity = cos(h_1, h_2)
     loss = mean of (similarity - Origin's score)^2
 
-[`SurrogateModel`] is a RoBERTa and its checkpoints say `model_type: roberta`, so nobody needs this package to open
-them: `AutoModel` then gives a RobertaModel of the same weights, and `SentenceTransformer` the same vectors. After
-`import ctxsim_hf` AutoModel gives a SurrogateModel, by `architectures`; see registration.py.
-
-[`CrossSurrogateModel`] reads both sentences at once, `<s> s1 </s></s> s2 </s>`, and gives the score itself.
+[`SurrogateModel`] reads one sentence at a time. [`CrossSurrogateModel`] reads both at once, `<s> s1 </s></s> s2 </s>`,
+and gives the score itself.
 """
 
 import os
@@ -16,13 +13,20 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import RobertaConfig, RobertaForSequenceClassification, RobertaModel
-from transformers.models.roberta.modeling_roberta import RobertaPreTrainedModel
+from transformers import (
+    AutoConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
 from transformers.utils import ModelOutput, can_return_tuple
 
 from ctxsim_hf.context_models.input_checks import check_index, check_tokens
+from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens, new_encoder
 from ctxsim_hf.encoder.sentence_transformers_files import (
-    max_tokens,
+    Pooling,
+    read_pooling,
     write_cross_encoder_files,
     write_sentence_transformer_files,
 )
@@ -36,10 +40,10 @@ class SurrogateOutput(ModelOutput):
         last_hidden_state (`torch.FloatTensor` of shape `(sentences, tokens, hidden)`)
         sentence_embedding (`torch.FloatTensor` of shape `(sentences, hidden)`)
         similarity (`torch.FloatTensor` of shape `(pairs,)`, *optional*): Cosine, when pairs were given.
-        hidden_states, attentions (*optional*): As RobertaModel's, when asked for.
+        hidden_states, attentions (*optional*): As the encoder's, when asked for.
     """
 
-    # Without labels the first is RobertaModel's first too, which is what code written for that one asks for.
+    # Without labels the first is the encoder's first too, which is what code written for that one asks for.
     loss: torch.Tensor | None = None
     last_hidden_state: torch.Tensor | None = None
     sentence_embedding: torch.Tensor | None = None
@@ -48,15 +52,60 @@ class SurrogateOutput(ModelOutput):
     attentions: tuple[torch.Tensor, ...] | None = None
 
 
-class SurrogateModel(RobertaPreTrainedModel):
-    config: RobertaConfig
-    _keys_to_ignore_on_load_unexpected = (r"pooler", r"lm_head")  # of a RoBERTa one starts from
+HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token")
 
-    def __init__(self, config: RobertaConfig, add_pooling_layer: bool = False) -> None:
+
+class SurrogateModel(PreTrainedModel):
+    r"""
+    An encoder and the pooling of its states.
+
+    One class covers many architectures, since all that it asks of an encoder is `last_hidden_state`: `encoder` is
+    transformers' own model of whatever type the configuration names (BERT, RoBERTa, DistilBERT, MPNet, ModernBERT,
+    ...), and the pooling has no weights. So a surrogate's folder is that of the plain encoder, with its `model_type`
+    and the names of its weights, and nobody needs this package to open it: `AutoModel` gives the plain encoder, and
+    `SentenceTransformer`, for which the pooling is written beside it, the same vectors. After `import ctxsim_hf`
+    AutoModel gives a SurrogateModel, by `architectures`; see registration.py. Likewise
+    `SurrogateModel.from_pretrained` opens any encoder, with or without a head, and takes over the pooling of a
+    sentence-transformers folder.
+
+    Args:
+        config (`PreTrainedConfig`): Of the plain encoder.
+        add_pooling_layer (`bool`): Passed on to encoders that have such an argument. Sentence-transformers gives it to
+            whatever AutoModel gives; our pooling has no use for it.
+        pooling (`Pooling`): How states become a vector; the mean by default.
+    """
+
+    config_class = AutoConfig  # which gives each encoder its own
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+    # The encoder settles which attention it has; this class agrees to any.
+    _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
+    # Poolers and heads of the checkpoint that one starts from.
+    _keys_to_ignore_on_load_unexpected = (r"pooler", r"^(?!encoder\.)")
+
+    def __init__(
+        self, config: PreTrainedConfig, add_pooling_layer: bool = False, pooling: Pooling | None = None
+    ) -> None:
+        encoder = new_encoder(config, add_pooling_layer)  # before this class looks at the attention
         super().__init__(config)
-        # The argument is RobertaModel's: sentence-transformers passes it to whatever AutoModel gives.
-        self.roberta = RobertaModel(config, add_pooling_layer=add_pooling_layer)
+        self.encoder = encoder
+        self.pooling = pooling or Pooling()
         self.post_init()
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        """Open a surrogate, or an encoder to make one of: see `PreTrainedModel.from_pretrained`."""
+        name, hub = pretrained_model_name_or_path, {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
+        config = kwargs.get("config")
+        if not isinstance(config, PreTrainedConfig):
+            config = AutoConfig.from_pretrained(config or name, **hub)
+        # Under this name a checkpoint with a head keeps the encoder.
+        kwargs.setdefault("key_mapping", {rf"^{encoder_class(config).base_model_prefix}\.": "encoder."})
+        kwargs.setdefault("pooling", read_pooling(name, **hub))
+        return super().from_pretrained(name, *args, **kwargs)
+
+    def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
+        self.encoder.set_attn_implementation(*args, **kwargs)
 
     @can_return_tuple
     def forward(
@@ -72,19 +121,21 @@ class SurrogateModel(RobertaPreTrainedModel):
         Pairs are named by the places of their sentences, so a sentence that stands in many pairs is read once.
 
         Args:
-            input_ids (`(sentences, tokens)`): Each sentence as `<s> ... </s>`, padded.
-            attention_mask (`(sentences, tokens)`, *optional*): 0 at padding. None takes the pad id for padding, as
-                RoBERTa does when it counts positions.
+            input_ids (`(sentences, tokens)`): Each sentence with the marks of its tokenizer, padded.
+            attention_mask (`(sentences, tokens)`, *optional*): 0 at padding. None takes the pad id for padding.
             sentence1_index, sentence2_index (`(pairs,)`, *optional*): Rows of `input_ids`. None gives no similarity.
             labels (`(pairs,)`, *optional*): The score of each pair. None gives no loss.
         """
         if attention_mask is None:
             attention_mask = (input_ids != self.config.pad_token_id).long()
         check_tokens(input_ids, attention_mask)
-        if input_ids.shape[1] > (longest := max_tokens(self.config)):
+        longest = max_tokens(self.config)
+        if longest is not None and input_ids.shape[1] > longest:
             raise ValueError(f"Sentences may have {longest} tokens, got {input_ids.shape[1]}. Truncate them.")
-        outputs = self.roberta(input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
-        embedding = mean_pooling(outputs.last_hidden_state, attention_mask)
+        outputs = self.encoder(input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
+        embedding = POOLINGS[self.pooling.mode](outputs.last_hidden_state, attention_mask)
+        if self.pooling.normalize:
+            embedding = nn.functional.normalize(embedding, dim=-1)
         similarity = _pair_similarity(embedding, sentence1_index, sentence2_index, labels)
         loss = None
         if similarity is not None and labels is not None:
@@ -94,18 +145,25 @@ class SurrogateModel(RobertaPreTrainedModel):
             last_hidden_state=outputs.last_hidden_state,
             sentence_embedding=embedding,
             similarity=similarity,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
+            hidden_states=outputs.get("hidden_states"),
+            attentions=outputs.get("attentions"),
         )
 
     def save_pretrained(
-        self, save_directory: str | os.PathLike[str], is_main_process: bool = True, **kwargs: Any
+        self,
+        save_directory: str | os.PathLike[str],
+        is_main_process: bool = True,
+        state_dict: dict[str, torch.Tensor] | None = None,
+        **kwargs: Any,
     ) -> None:
-        """Save as every model does, and what sentence-transformers asks for beside it. With the tokenizer saved to
-        the same folder, `SentenceTransformer(folder)` gives the same vectors."""
-        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        """Save the plain encoder, and what sentence-transformers asks for beside it. With the tokenizer saved to the
+        same folder, `SentenceTransformer(folder)` gives the same vectors."""
+        weights = self.state_dict() if state_dict is None else state_dict
+        weights = {name.removeprefix("encoder."): weight for name, weight in weights.items()}
+        kwargs["save_original_format"] = False  # that of the checkpoint it started from, which may have had a head
+        super().save_pretrained(save_directory, is_main_process=is_main_process, state_dict=weights, **kwargs)
         if is_main_process:
-            write_sentence_transformer_files(save_directory, self.config)
+            write_sentence_transformer_files(save_directory, self.config, self.pooling)
 
 
 class CrossSurrogateModel(RobertaForSequenceClassification):
@@ -135,6 +193,15 @@ def mean_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> to
     """
     mask = attention_mask.to(token_states.dtype).unsqueeze(-1)
     return (token_states * mask).sum(1) / mask.sum(1).clamp(min=1)
+
+
+def cls_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    """The state of each sentence's first real token: (sentences, tokens, hidden) -> (sentences, hidden)."""
+    first = attention_mask.to(torch.int64).argmax(1)[:, None, None]
+    return token_states.gather(1, first.expand(-1, 1, token_states.shape[2]))[:, 0]
+
+
+POOLINGS = {"mean": mean_pooling, "cls": cls_pooling}
 
 
 def _pair_similarity(

@@ -23,8 +23,6 @@ class PlainTokenizer:
         self.tokenizer.no_padding()  # the encoder does both, and counts what it cuts
         self.tokenizer.no_truncation()
         self.tokenizer.encode_special_tokens = settings["split_special_tokens"]
-        self.bos_token_id: int = settings["start_id"]
-        self.eos_token_id: int = settings["end_id"]
         self.pad_token_id: int = settings["pad_id"]
 
     def __call__(self, sentences: list[str], **options: Any) -> dict[str, list[list[int]]]:
@@ -35,7 +33,7 @@ class PlainTokenizer:
 class OnnxSurrogate:
     """A model.onnx as a `VectorModel`. Its vectors have length 1: that is part of the graph."""
 
-    def __init__(self, path: Path, num_threads: int | None = None) -> None:
+    def __init__(self, path: Path, vector_size: int, num_threads: int | None = None) -> None:
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads or default_threads()
@@ -44,8 +42,7 @@ class OnnxSurrogate:
         self.session = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
         )
-        self.vector_size: int = self.session.get_outputs()[0].shape[1]
-        self.tokens_per_batch = TOKENS_PER_BATCH
+        self.vector_size, self.tokens_per_batch = vector_size, TOKENS_PER_BATCH
 
     def __call__(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         vectors: np.ndarray
@@ -60,7 +57,8 @@ def open_onnx(folder: Path, num_threads: int | None = None) -> tuple[OnnxSurroga
             raise UserError(f"expected a surrogate in ONNX and its tokenizer in {str(folder)!r}, but it has no {name}")
     settings = read_json(folder / ONNX_SETTINGS)
     tokenizer = PlainTokenizer(folder / "tokenizer.json", settings)
-    return OnnxSurrogate(folder / "model.onnx", num_threads), tokenizer, settings["max_tokens"]
+    model = OnnxSurrogate(folder / "model.onnx", settings["vector_size"], num_threads)
+    return model, tokenizer, settings["max_tokens"]
 
 
 def import_onnxruntime() -> Any:

@@ -44,11 +44,11 @@ class Source(NamedTuple):
 class SentenceEncoder:
     r"""
     Opened by [`~SentenceEncoder.from_pretrained`], or made of a model in memory:
-    `SentenceEncoder(TorchSurrogate(model), tokenizer, max_tokens(model.config))`.
+    `SentenceEncoder(TorchSurrogate(model), tokenizer, max_tokens)`.
 
     A vector depends on nothing but its sentence, to 1e-5: not on the batch, nor on what else is encoded. A sentence of
     more than `max_tokens` tokens is cut, and one warning says how many were. An empty sentence has a vector like any
-    other, that of `<s></s>`.
+    other, that of its tokenizer's marks, such as `<s></s>`; of a tokenizer without marks, zeros.
     """
 
     def __init__(

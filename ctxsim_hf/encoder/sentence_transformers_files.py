@@ -1,40 +1,95 @@
-"""What sentence-transformers reads beside a model and its tokenizer, so that it opens our folders with no flag.
+"""What sentence-transformers reads beside a model and its tokenizer: written, so that it opens our folders with no
+flag, and read, so that we make the same vectors of its folders.
 
-The spellings are the older ones, which every release reads.
+The spellings written are the older ones, which every release reads.
 """
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import RobertaConfig
+from transformers import PreTrainedConfig
+from transformers.utils import cached_file
+
+from ctxsim_hf.encoder.find_surrogate import read_json
+from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens, takes_pooling_layer
+from ctxsim_hf.runtime.errors import UserError
+
+POOLING_FLAGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 
 
-def max_tokens(config: RobertaConfig) -> int:
-    """Tokens an input may have, `<s>` and `</s>` included: RoBERTa's positions start after the pad id."""
-    return int(config.max_position_embeddings - config.pad_token_id - 1)
+@dataclass(frozen=True)
+class Pooling:
+    """How the states of tokens become a sentence's vector: their mean, or the first one (cls)."""
+
+    mode: str = "mean"
+    normalize: bool = False  # vectors of length 1
 
 
-def write_sentence_transformer_files(folder: str | os.PathLike[str], config: RobertaConfig) -> None:
-    """For `SentenceTransformer`: mean pooling, cosine."""
-    transformer = {"model_args": {"add_pooling_layer": False}}  # else it makes a random one, and says so
-    _write(Path(folder), config, transformer, ("Transformer", "Pooling"), {"similarity_fn_name": "cosine"})
-    pooling = {"word_embedding_dimension": config.hidden_size, "pooling_mode_mean_tokens": True}
-    _write_json(Path(folder) / "1_Pooling" / "config.json", pooling)
+def read_pooling(surrogate: str | os.PathLike[str], **hub: Any) -> Pooling:
+    """Return what follows the encoder in a folder or a repository of the Hub; the mean where nothing is said. Refuse
+    what would turn its states into other vectors than ours."""
+    kinds, pooling = [], Pooling().mode
+    for module in _read(surrogate, "modules.json", hub) or ():
+        kind = module["type"].rsplit(".", 1)[-1]
+        if kind == "Pooling":
+            settings = _read(surrogate, f"{module['path']}/config.json", hub)
+            modes = _pooling_modes(settings)
+            kind, pooling = (kind, modes[0]) if len(modes) == 1 and modes[0] in POOLING_FLAGS else (str(modes), "")
+        kinds.append(kind)
+    if kinds not in ([], ["Transformer"], ["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise UserError(
+            f"expected an encoder with mean or cls pooling, and perhaps Normalize, in {str(surrogate)!r}, "
+            f"found {', '.join(kinds)}; sentence-transformers can open it"
+        )
+    return Pooling(pooling, "Normalize" in kinds)
 
 
-def write_cross_encoder_files(folder: str | os.PathLike[str], config: RobertaConfig) -> None:
-    """For `CrossEncoder`."""
+def _pooling_modes(settings: dict[str, Any]) -> list[str]:
+    """Return the modes in today's spelling, `pooling_mode`, or the older one, a flag for each."""
+    if "pooling_mode" in settings:
+        modes = settings["pooling_mode"]
+        return [modes] if isinstance(modes, str) else list(modes)
+    flags = [name for name, value in settings.items() if name.startswith("pooling_mode_") and value]
+    named = {flag: mode for mode, flag in POOLING_FLAGS.items()}
+    return [named.get(flag, flag) for flag in flags] or ["mean"]
+
+
+def _read(surrogate: str | os.PathLike[str], name: str, hub: dict[str, Any]) -> Any:
+    quietly = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+    path = cached_file(surrogate, name, **quietly, **hub)
+    return {} if path is None else read_json(Path(path))
+
+
+def write_sentence_transformer_files(
+    folder: str | os.PathLike[str], config: PreTrainedConfig, pooling: Pooling
+) -> None:
+    """Write what `SentenceTransformer` reads."""
+    # Else it makes a pooling layer of random weights, and says so.
+    transformer = {"model_args": {"add_pooling_layer": False}} if takes_pooling_layer(encoder_class(config)) else {}
+    modules = ("Transformer", "Pooling", "Normalize") if pooling.normalize else ("Transformer", "Pooling")
+    _write(Path(folder), config, transformer, modules, {"similarity_fn_name": "cosine"})
+    settings = {"word_embedding_dimension": config.hidden_size, POOLING_FLAGS[pooling.mode]: True}
+    _write_json(Path(folder) / "1_Pooling" / "config.json", settings)
+
+
+def write_cross_encoder_files(folder: str | os.PathLike[str], config: PreTrainedConfig) -> None:
+    """Write what `CrossEncoder` reads."""
     transformer = {"transformer_task": "sequence-classification"}
     _write(Path(folder), config, transformer, ("Transformer",), {"model_type": "CrossEncoder"})
 
 
 def _write(
-    folder: Path, config: RobertaConfig, transformer: dict[str, Any], modules: tuple[str, ...], whole: dict[str, Any]
+    folder: Path,
+    config: PreTrainedConfig,
+    transformer: dict[str, Any],
+    modules: tuple[str, ...],
+    whole: dict[str, Any],
 ) -> None:
-    limits = {"max_seq_length": max_tokens(config), "do_lower_case": False}
-    _write_json(folder / "sentence_bert_config.json", limits | transformer)
+    limits = {} if (longest := max_tokens(config)) is None else {"max_seq_length": longest}
+    _write_json(folder / "sentence_bert_config.json", limits | {"do_lower_case": False} | transformer)
     rows = [
         {"idx": i, "name": str(i), "path": f"{i}_{name}" if i else "", "type": f"sentence_transformers.models.{name}"}
         for i, name in enumerate(modules)

@@ -39,7 +39,7 @@ class HarvestBlocks(FileBlocks):
 
     @cached_property
     def origin(self) -> OriginSimilarity:
-        return self.arguments.open_origin(self.device)
+        return self.arguments.open_on(self.device)
 
     @cached_property
     def _drawing(self) -> Drawing:

@@ -1,4 +1,4 @@
-"""Training a cross surrogate, which reads both sentences of a pair at once: `<s> s1 </s></s> s2 </s>`."""
+"""Training a cross surrogate, which reads both sentences of a pair at once."""
 
 import numpy as np
 import torch
@@ -13,18 +13,18 @@ from ctxsim_hf.surrogate.siamese_task import figures_beside
 from ctxsim_hf.surrogate.surrogate_losses import agreement
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.text.marks import PairMarks
 from ctxsim_hf.train.batches import length_batches
 
-MARKS = 4
 TOKENS_PER_EVALUATION_BATCH = 8192
 
 
 class CrossTask:
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
-        self.arguments, self.tokenizer, self.data = arguments, tokenizer, data
+        self.arguments, self.data, self.marks = arguments, data, PairMarks.of(tokenizer)
         self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
         self.targets = self.label_map.target(data.train.labels)
-        longest = 2 * arguments.max_sentence_tokens + MARKS
+        longest = 2 * arguments.max_sentence_tokens + self.marks.size
         self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest)
         if self.label_map != LabelMap():
             self.model.config.score_range = [self.label_map.low, self.label_map.high]
@@ -34,7 +34,7 @@ class CrossTask:
         """Tokens of each of these pairs."""
         starts = rows.sentences.sentence_starts
         tokens = np.minimum(starts[members + 1] - starts[members], self.arguments.max_sentence_tokens)
-        return tokens.sum(1) + MARKS
+        return tokens.sum(1) + self.marks.size
 
     def batches(self, epoch: int) -> list[np.ndarray]:
         rng = np.random.default_rng((self.arguments.seed, epoch))
@@ -45,15 +45,20 @@ class CrossTask:
         return self._encode(self.data.train, batch) | {"labels": torch.from_numpy(self.targets[batch])}
 
     def _encode(self, rows: LabelledRows, batch: np.ndarray) -> Tensors:
-        start, end, pad = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id
         lengths = self._lengths(rows, rows.members[batch])
-        ids = np.full((len(batch), lengths.max()), pad, np.int64)
+        ids = np.full((len(batch), lengths.max()), self.marks.pad, np.int64)
+        types = np.zeros_like(ids)
         starts, longest = rows.sentences.sentence_starts, self.arguments.max_sentence_tokens
         for place, pair in enumerate(rows.members[batch]):
-            first, second = (rows.sentences.tokens[starts[s] : min(starts[s + 1], starts[s] + longest)] for s in pair)
-            ids[place, : lengths[place]] = [start, *first, end, end, *second, end]
+            first, second = (
+                rows.sentences.tokens[starts[s] : min(starts[s + 1], starts[s] + longest)].tolist() for s in pair
+            )
+            ids[place, : lengths[place]], types[place, : lengths[place]] = self.marks.frame(first, second)
         mask = np.arange(ids.shape[1]) < lengths[:, None]
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+        arrays = {"input_ids": ids, "attention_mask": mask.astype(np.int64)}
+        if self.marks.second_type:
+            arrays["token_type_ids"] = types
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     @torch.no_grad()
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:

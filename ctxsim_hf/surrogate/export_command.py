@@ -77,8 +77,6 @@ def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str |
         "quantize": precision,
         "vector_size": model.config.hidden_size,
         "max_tokens": folder.max_tokens,
-        "start_id": tokenizer.bos_token_id,
-        "end_id": tokenizer.eos_token_id,
         "pad_id": tokenizer.pad_token_id,
         "split_special_tokens": bool(tokenizer.split_special_tokens),  # which tokenizer.json has no room for
         "vectors_of": source if precision is None else None,
@@ -126,5 +124,5 @@ def _any_sentences(encoder: SentenceEncoder) -> list[str]:
     lengths = [draw.randint(0, encoder.max_tokens) for _ in range(4 * COMPARED_SENTENCES)]
     sentences = ["", *("".join(draw.choices(words, k=length)) for length in lengths)]
     ids = tokenizer(sentences, add_special_tokens=True)["input_ids"]
-    fitting = [text for text, row in zip(sentences, ids, strict=True) if len(row) <= encoder.max_tokens]
+    fitting = [text for text, row in zip(sentences, ids, strict=True) if 0 < len(row) <= encoder.max_tokens]
     return fitting[:COMPARED_SENTENCES]

@@ -35,7 +35,8 @@ class _Normalised(nn.Module):
 def write_onnx(model: SurrogateModel, path: Path) -> None:
     """Write a graph of (sentences, tokens) ids and mask -> (sentences, hidden) vectors of length 1."""
     model.set_attn_implementation("eager")  # the others hide their products from the tracer
-    pad, real = model.config.pad_token_id, model.config.pad_token_id + 1
+    pad = model.config.pad_token_id or 0
+    real = pad - 1 if pad else 1
     ids = torch.tensor([[real, real, real, real], [real, real, pad, pad]])
     axes = {name: {0: "sentences", 1: "tokens"} for name in INPUTS} | {OUTPUT: {0: "sentences"}}
     with warnings.catch_warnings():

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows
+from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.train.batches import budget_runs
 
-MARKS = 2  # `<s>` and `</s>`
 BLOCK_SHARE = 0.4  # of a batch: two blocks fill most of it
 
 
@@ -23,19 +22,16 @@ BLOCK_SHARE = 0.4  # of a batch: two blocks fill most of it
 class RowCollator:
     rows: LabelledRows
     max_sentence_tokens: int
-    special: SpecialIds
+    marks: Marks
 
     def lengths(self, sentences: np.ndarray) -> np.ndarray:
         """Tokens of sentences as the model reads them."""
-        return np.minimum(self.rows.sentences.lengths[sentences], self.max_sentence_tokens) + MARKS
+        return np.minimum(self.rows.sentences.lengths[sentences], self.max_sentence_tokens) + self.marks.size
 
     def encode(self, sentences: np.ndarray) -> Tensors:
-        """`<s> ... </s>` of these sentences."""
-        pad, end = self.special.pad, self.special.eos
-        ids = self.rows.sentences.padded(sentences, pad, self.max_sentence_tokens, end)
-        ids = np.insert(ids, 0, self.special.bos, axis=1)
-        mask = np.arange(ids.shape[1]) < self.lengths(sentences)[:, None]
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+        """Return these sentences with their marks."""
+        ids, mask = self.marks.frame(self.rows.sentences, sentences, self.max_sentence_tokens)
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
 
     def __call__(self, batch: np.ndarray) -> Tensors:
         """The sentences of these rows, each once, the longest first, and `members` (rows, 2 or 3): their places."""

@@ -6,13 +6,12 @@ from scipy.stats import spearmanr
 from transformers import TokenizersBackend
 
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.labels import LabelMap, spread_weights
 from ctxsim_hf.surrogate.pair_data import SurrogateData
 from ctxsim_hf.surrogate.public_data import NUM_CLASSES
-from ctxsim_hf.surrogate.row_batches import MARKS, RowCollator
+from ctxsim_hf.surrogate.row_batches import RowCollator
 from ctxsim_hf.surrogate.surrogate_objectives import (
     ClassificationObjective,
     Objective,
@@ -21,6 +20,7 @@ from ctxsim_hf.surrogate.surrogate_objectives import (
 )
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.text.marks import Marks
 
 TOKENS_PER_EVALUATION_BATCH = 8192
 
@@ -28,13 +28,13 @@ TOKENS_PER_EVALUATION_BATCH = 8192
 class SiameseTask:
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data = arguments, data
-        special = SpecialIds(tokenizer.bos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
+        marks = Marks.of(tokenizer)
         self.train, self.validation = (
-            RowCollator(rows, arguments.max_sentence_tokens, special) for rows in (data.train, data.validation)
+            RowCollator(rows, arguments.max_sentence_tokens, marks) for rows in (data.train, data.validation)
         )
         self.targets = data.train.labels
         self.weights: np.ndarray | None = None
-        surrogate = starting_model(SurrogateModel, arguments, tokenizer, arguments.max_sentence_tokens + MARKS)
+        surrogate = starting_model(SurrogateModel, arguments, tokenizer, arguments.max_sentence_tokens + marks.size)
         self.model: Objective = self._objective(surrogate)
         self._beside = figures_beside(data) if isinstance(self.model, SimilarityObjective) else {}
 

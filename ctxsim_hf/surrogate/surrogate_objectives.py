@@ -61,7 +61,7 @@ class Objective(nn.Module):
 
     def embed(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """Sentences, the longest first -> (sentences, hidden)."""
-        longest = attention_mask.sum(1).tolist()
+        longest = attention_mask.sum(1).clamp(min=1).tolist()
         ends = [len(longest) * number // SLICES for number in range(SLICES + 1)]
         return torch.cat(
             [

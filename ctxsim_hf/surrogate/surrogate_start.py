@@ -1,20 +1,32 @@
-"""The weights that a surrogate starts from: none, any RoBERTa's, or the token vectors of a light generator."""
+"""The weights that a surrogate starts from: none, any encoder's, or the token vectors of a light generator."""
 
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, RobertaConfig, TokenizersBackend
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    RobertaConfig,
+    TokenizersBackend,
+)
 
 from ctxsim_hf.context_models.context_data import check_vocabulary
 from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
-from ctxsim_hf.encoder.sentence_transformers_files import max_tokens
-from ctxsim_hf.registration import register_auto_classes
+from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+
+# What encoders call their dropout.
+DROPOUT_NAMES = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
+    *("attention_dropout", "embedding_dropout", "mlp_dropout"),
+)
 
 
 def starting_model(
@@ -55,17 +67,29 @@ def _from_checkpoint(
 ) -> PreTrainedModel:
     name = str(arguments.init)
     config = _read_config(name, "--init")
-    if config.model_type != RobertaConfig.model_type:
-        raise UserError(f"--init must be a RoBERTa checkpoint, {name!r} is a {config.model_type}")
-    _check_same_vocabulary(name, config.vocab_size, tokenizer)
-    if max_tokens(config) < longest:
+    _check_start(kind, config, name)
+    if len(tokenizer) > config.vocab_size:  # embeddings without a token do no harm
+        check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {name!r}")
+    _check_same_tokens(name, tokenizer)
+    limit = max_tokens(config)
+    if limit is not None and limit < longest:
         raise UserError(
-            f"the checkpoint {name!r} reads {max_tokens(config)} tokens at most, {longest} are asked for; "
+            f"the checkpoint {name!r} reads {limit} tokens at most, {longest} are asked for; "
             "lower --max-sentence-tokens"
         )
-    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    rates = [rate for rate in DROPOUT_NAMES if hasattr(config, rate)]
     changed = {} if arguments.dropout is None else dict.fromkeys(rates, arguments.dropout)
     return kind.from_pretrained(name, dtype=torch.float32, **changed)
+
+
+def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: str) -> None:
+    if kind is SurrogateModel:
+        try:
+            encoder_class(config)
+        except UserError as error:
+            raise UserError(f"--init {name!r} cannot start a surrogate: {error}") from error
+    elif config.model_type != RobertaConfig.model_type:
+        raise UserError(f"--init of a cross surrogate must be a RoBERTa checkpoint, {name!r} is a {config.model_type}")
 
 
 @torch.no_grad()
@@ -75,21 +99,21 @@ def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend)
     config = _read_config(folder, "--token-embeddings")
     if config.model_type != LightContextGeneratorConfig.model_type:
         raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
-    _check_same_vocabulary(folder, config.vocab_size, tokenizer)
+    check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {folder!r}")
+    _check_same_tokens(folder, tokenizer)
     generator = LightContextGeneratorModel.from_pretrained(folder)
-    own = model.roberta.embeddings.word_embeddings.weight
+    own = model.base_model.embeddings.word_embeddings.weight
     marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
     own.copy_(token_states(generator, own.shape[1], tokens, marks))
     own[tokenizer.pad_token_id] = 0
     if isinstance(model, SurrogateModel):
-        start_as_mean(model.roberta)
+        start_as_mean(model.base_model)
     else:
         own *= model.config.initializer_range
 
 
 def _read_config(name: str, flag: str) -> Any:
-    register_auto_classes()  # to know one of ours, also where it is the wrong one
     try:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:
@@ -97,8 +121,7 @@ def _read_config(name: str, flag: str) -> Any:
         raise UserError(f"{flag} {name!r} is no folder of a model, nor a model on the Hub: {reason}") from error
 
 
-def _check_same_vocabulary(name: str, vocab_size: int, tokenizer: TokenizersBackend) -> None:
-    check_vocabulary(vocab_size, tokenizer, f"the checkpoint {name!r}")
+def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
     if (Path(name) / "tokenizer.json").exists():
         theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):

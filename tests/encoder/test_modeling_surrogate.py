@@ -51,10 +51,10 @@ def test_similarity_and_loss_by_hand() -> None:
         sentence2_index=torch.tensor([1, 2, 2, 2]),
         labels=torch.tensor([0.5, -1.0, 0.25, 1.0]),
     )
-    # The same sentences one at a time, with no padding, through the RoBERTa within.
+    # The same sentences one at a time, with no padding, through the encoder within.
     vectors = []
     for row in ids:
-        states = model.roberta(row[row != 1][None]).last_hidden_state[0].detach().double().numpy()
+        states = model.encoder(row[row != 1][None]).last_hidden_state[0].detach().double().numpy()
         vectors.append(states.sum(0) / len(states))
     np.testing.assert_allclose(out.sentence_embedding.detach(), vectors, atol=1e-5)
     a, b, c = (vector / np.sqrt((vector**2).sum()) for vector in vectors)
@@ -64,13 +64,36 @@ def test_similarity_and_loss_by_hand() -> None:
     assert out.loss.item() == pytest.approx(loss, abs=1e-6)
 
 
-def test_code_written_for_roberta_finds_what_it_asks_for() -> None:
+def test_code_written_for_the_plain_encoder_finds_what_it_asks_for() -> None:
     model, ids = tiny_model(), token_batch([7, 8, 9], [10, 11])
-    plain = model.roberta(ids, attention_mask=(ids != 1).long())
+    plain = model.encoder(ids, attention_mask=(ids != 1).long())
     torch.testing.assert_close(model(ids)[0], plain[0])
     torch.testing.assert_close(model(ids, return_dict=False)[0], plain[0])
     assert len(model(ids, output_hidden_states=True).hidden_states) == 3
     assert set(model(ids)) == {"last_hidden_state", "sentence_embedding"}
+
+
+def test_a_vector_is_the_mean_of_the_plain_encoders_states(surrogate: Path) -> None:
+    plain = RobertaModel.from_pretrained(surrogate, add_pooling_layer=False).eval()
+    batch = AutoTokenizer.from_pretrained(surrogate)(SENTENCES, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        found = SurrogateModel.from_pretrained(surrogate).eval()(**batch).sentence_embedding
+        states = plain(**batch).last_hidden_state.double()
+    for vector, row, mask in zip(found, states, batch["attention_mask"], strict=True):
+        np.testing.assert_allclose(vector, row[mask > 0].mean(0), atol=1e-6)
+
+
+def test_attention_and_checkpointing_are_those_of_the_encoder(surrogate: Path) -> None:
+    model, ids = SurrogateModel.from_pretrained(surrogate).eval(), token_batch([7, 8, 9], [10, 11])
+    assert model.config._attn_implementation == "sdpa"
+    vectors = model(ids).sentence_embedding
+    model.set_attn_implementation("eager")
+    assert model.encoder.config._attn_implementation == "eager"
+    torch.testing.assert_close(model(ids).sentence_embedding, vectors, atol=1e-5, rtol=0)
+    eager = SurrogateModel.from_pretrained(surrogate, attn_implementation="eager", dtype=torch.bfloat16)
+    assert eager.config._attn_implementation == "eager" and eager.dtype == torch.bfloat16
+    model.train().gradient_checkpointing_enable()
+    assert any(getattr(module, "gradient_checkpointing", False) for module in model.encoder.modules())
 
 
 def test_it_learns_its_labels() -> None:
@@ -137,7 +160,7 @@ def test_it_starts_from_any_roberta(tmp_path: Path) -> None:
     start.save_pretrained(tmp_path)
     for kind in (SurrogateModel, CrossSurrogateModel):
         model = kind.from_pretrained(tmp_path).eval()
-        torch.testing.assert_close(model.roberta.state_dict(), start.roberta.state_dict())
+        torch.testing.assert_close(model.base_model.state_dict(), start.roberta.state_dict())
 
 
 @pytest.mark.parametrize(("preset", "sizes"), [("base", (12, 768, 12, 3072)), ("large", (24, 1024, 16, 4096))])

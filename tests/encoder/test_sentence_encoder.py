@@ -12,7 +12,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from tiny_surrogate import MAX_TOKENS, mixed_sentences
-from transformers import BertConfig, BertModel
+from transformers import BartConfig
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder, SurrogateModel
 from ctxsim_hf.encoder import sentence_encoder as module
@@ -252,9 +252,8 @@ def without_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
 
 
-def with_a_bert(folder: Path) -> None:
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
-    BertModel(BertConfig(vocab_size=700, **sizes)).save_pretrained(folder)
+def with_a_bart(folder: Path) -> None:
+    BartConfig().save_pretrained(folder)
 
 
 def with_a_smaller_vocabulary(folder: Path) -> None:
@@ -262,7 +261,30 @@ def with_a_smaller_vocabulary(folder: Path) -> None:
 
 
 def with_another_pooling(folder: Path) -> None:
-    change_json(folder / "1_Pooling/config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+    change_json(folder / "1_Pooling/config.json", pooling_mode_mean_tokens=False, pooling_mode_max_tokens=True)
+
+
+def with_two_poolings(folder: Path) -> None:
+    change_json(folder / "1_Pooling/config.json", pooling_mode=["mean", "cls"])
+
+
+def with_a_dense_layer(folder: Path) -> None:
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+
+
+def with_a_prompt(folder: Path) -> None:
+    prompts = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
+    change_json(folder / "config_sentence_transformers.json", **prompts)
+
+
+def with_lowercasing(folder: Path) -> None:
+    change_json(folder / "sentence_bert_config.json", do_lower_case=True)
+
+
+def with_room_for_marks_only(folder: Path) -> None:
+    change_json(folder / "sentence_bert_config.json", max_seq_length=2)
 
 
 def with_more_layers_than_weights(folder: Path) -> None:
@@ -277,9 +299,14 @@ def with_a_cross_surrogate(folder: Path) -> None:
     ("change", "words"),
     [
         (without_tokenizer, "but it has no tokenizer.json"),
-        (with_a_bert, "expected a surrogate, which is a RoBERTa, but .* holds a bert"),
+        (with_a_bart, "holds no surrogate: expected an encoder of text such as BERT or RoBERTa, got a bart"),
         (with_a_smaller_vocabulary, "is not the model's: it has .* tokens and the pad id 1, the model 100 and 1"),
-        (with_another_pooling, "expected mean pooling and nothing else after the model in .*, found Pooling"),
+        (with_another_pooling, "expected an encoder with mean or cls pooling, .*, found .*pooling_mode_max_tokens"),
+        (with_two_poolings, r"expected an encoder with mean or cls pooling, .*, found .*\['mean', 'cls'\]"),
+        (with_a_dense_layer, "found Transformer, Pooling, Dense; sentence-transformers can open it"),
+        (with_a_prompt, "puts the prompt 'find: ' before every sentence by default, which is not supported"),
+        (with_lowercasing, "lowercases sentences by `do_lower_case`"),
+        (with_room_for_marks_only, "reads 2 tokens, and 2 of them are its tokenizer's marks"),
         (with_more_layers_than_weights, "is no whole surrogate: it lacks 16 weights"),
         (with_a_cross_surrogate, "holds a cross surrogate, which scores pairs"),
     ],

@@ -58,7 +58,7 @@ def test_int8_is_near_and_smaller(encoder: SentenceEncoder, exported: Path, expo
     assert b"MatMulInteger" in graphs[1] and b"MatMulInteger" not in graphs[0]
 
 
-# Whoever imports torch in this process fails.
+# Whoever imports torch or transformers in this process fails.
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
 
 
@@ -76,24 +76,59 @@ def test_the_lines_of_the_card(encoder: SentenceEncoder, kind: str, request: pyt
     np.testing.assert_allclose(found, wanted, atol=1e-5 if kind == "exported" else 0.1)
 
 
-# The command `ctxsim` leaves out what `import ctxsim_hf` does for the Auto classes, which needs torch.
-ENCODE_WITHOUT_TORCH = """
+# Torch is found, as where it is installed, but whoever imports it in this process fails.
+TORCH_FAILS = """
 import sys
-sys.modules["torch"] = None
-sys.argv[0] = "ctxsim"
-from ctxsim_hf.cli import main
-sys.exit(main(sys.argv[1:]))
+from importlib.machinery import ModuleSpec
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self) if name.split(".")[0] == "torch" else None
+    def create_module(self, spec):
+        raise ImportError("somebody imports torch")
+    def exec_module(self, module):
+        pass
+
+sys.meta_path.insert(0, NoTorch())
+"""
+COMMAND = "from ctxsim_hf.cli import main\nsys.exit(main(sys.argv[1:]))"
+PYTHON = """
+import ctxsim_hf
+assert "transformers" not in sys.modules
+from ctxsim_hf import SentenceEncoder
+import numpy as np
+np.save(sys.argv[2], SentenceEncoder.from_pretrained(sys.argv[1]).encode(["one line", "another"]))
 """
 
 
-def test_the_encoder_needs_no_torch(encoder: SentenceEncoder, exported: Path, tmp_path: Path) -> None:
-    (tmp_path / "sentences.txt").write_text("one line\nanother\n")
-    words = ["encode", "--surrogate", exported, "--input", tmp_path / "sentences.txt", "--output", tmp_path / "v.npy"]
-    command = [sys.executable, "-c", ENCODE_WITHOUT_TORCH, *map(str, words)]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_where_torch_fails(script: str, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", TORCH_FAILS + script, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_torch_does_fail_there(folder: Path) -> None:
+    process = run_where_torch_fails(PYTHON, folder, "vectors.npy")
+    assert process.returncode == 1 and "somebody imports torch" in process.stderr
+
+
+@pytest.mark.parametrize("road", ["command", "python"])
+def test_the_encoder_needs_no_torch(encoder: SentenceEncoder, exported: Path, tmp_path: Path, road: str) -> None:
+    output = tmp_path / "vectors.npy"
+    if road == "command":
+        (tmp_path / "sentences.txt").write_text("one line\nanother\n")
+        words = ("--surrogate", exported, "--input", tmp_path / "sentences.txt", "--output", output)
+        process = run_where_torch_fails(COMMAND, "encode", *words)
+    else:
+        process = run_where_torch_fails(PYTHON, exported, output)
     assert process.returncode == 0, process.stderr
     wanted = encoder.encode(["one line", "another"], normalize_embeddings=True)
-    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), wanted, atol=1e-5)
+    np.testing.assert_allclose(np.load(output), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["encode", "--help"], ["search", "--help"], ["chunk", "--help"]])
+def test_help_needs_no_torch(words: list[str]) -> None:
+    process = run_where_torch_fails(COMMAND, *words)
+    assert process.returncode == 0 and "usage: ctxsim" in process.stdout, process.stderr
 
 
 def test_an_export_that_differs_is_not_kept(

@@ -8,13 +8,13 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from ctxsim_hf.context_models.collators import SpecialIds
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
 from ctxsim_hf.surrogate.labels import LabelMap, spread_weights
 from ctxsim_hf.surrogate.row_batches import RowCollator
+from ctxsim_hf.text.marks import Marks
 
-SPECIAL = SpecialIds(bos=0, pad=1, eos=2)
+MARKS = Marks(before=(0,), after=(2,), pad=1)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_the_groups_of_a_harvest_come_out_whatever_the_order_of_pairs(tokenizer)
 
 @pytest.mark.parametrize("budget", [10_000, 400, 60])  # all groups, some groups, less than a group
 def test_every_row_comes_once_within_the_budget(tokenizer, budget: int) -> None:
-    collator = RowCollator(cliques(tokenizer, groups=9, size=8), 20, SPECIAL)
+    collator = RowCollator(cliques(tokenizer, groups=9, size=8), 20, MARKS)
     batches = collator.batches(budget, np.random.default_rng(0))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(collator.rows)))
     for batch in batches:
@@ -66,12 +66,12 @@ def test_every_row_comes_once_within_the_budget(tokenizer, budget: int) -> None:
 
 def test_a_budget_less_than_a_pair_is_refused(tokenizer) -> None:
     with pytest.raises(UserError, match="--tokens-per-batch 5 is less than"):
-        RowCollator(cliques(tokenizer, 2, 3), 20, SPECIAL).batches(5, np.random.default_rng(0))
+        RowCollator(cliques(tokenizer, 2, 3), 20, MARKS).batches(5, np.random.default_rng(0))
 
 
 def test_a_sentence_is_read_once_for_all_its_pairs(tokenizer) -> None:
     """64 sentences with all their pairs, the groups of a harvest: 63 times less to read than pair by pair."""
-    collator = RowCollator(cliques(tokenizer, groups=6, size=64), 20, SPECIAL)
+    collator = RowCollator(cliques(tokenizer, groups=6, size=64), 20, MARKS)
     batches = collator.batches(2048, np.random.default_rng(0))
     read = sum(len(collator(batch)["input_ids"]) for batch in batches)
     assert 2 * len(collator.rows) / read == 63
@@ -82,7 +82,7 @@ def test_a_sentence_is_read_once_for_all_its_pairs(tokenizer) -> None:
 def test_members_point_at_the_sentences_longest_first(tokenizer) -> None:
     texts = ["a", "a longer one of more words", "two words"]
     rows = rows_of(tokenizer, [texts[0], texts[2]], [texts[1], texts[0]])
-    batch = RowCollator(rows, 40, SPECIAL)(np.array([0, 1]))
+    batch = RowCollator(rows, 40, MARKS)(np.array([0, 1]))
     lengths = batch["attention_mask"].sum(1)
     assert (lengths[:-1] >= lengths[1:]).all()
     said = [tokenizer.decode(ids, skip_special_tokens=True).strip() for ids in batch["input_ids"]]
@@ -94,7 +94,7 @@ def test_members_point_at_the_sentences_longest_first(tokenizer) -> None:
 
 def test_a_long_sentence_is_cut(tokenizer) -> None:
     rows = rows_of(tokenizer, ["a " * 50], ["b"])
-    collator = RowCollator(rows, 7, SPECIAL)
+    collator = RowCollator(rows, 7, MARKS)
     ids = collator(np.array([0]))["input_ids"]
     assert ids.shape[1] == 9 and ids[0, -1] == 2
 

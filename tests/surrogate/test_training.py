@@ -237,8 +237,8 @@ def test_it_starts_as_a_light_generators_mean(
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
     models = [starting_model(SurrogateModel, arguments, tokenizer, 34).eval() for _ in range(2)]
-    ours = models[0].roberta.embeddings.word_embeddings.weight.detach()
-    assert torch.equal(ours, models[1].roberta.embeddings.word_embeddings.weight), "nothing random in it"
+    ours = models[0].base_model.embeddings.word_embeddings.weight.detach()
+    assert torch.equal(ours, models[1].base_model.embeddings.word_embeddings.weight), "nothing random in it"
     real = torch.arange(len(ours)) != tokenizer.pad_token_id
     assert ours[real].std().item() == pytest.approx(1, rel=0.01)
 
@@ -352,7 +352,9 @@ def test_models_that_do_not_fit_are_refused(ctxsim: Run, corpus: Path, pairs: Pa
         assert code == 2 and err.count("\n") == 1
         return err
 
-    assert "--init must be a RoBERTa checkpoint" in refusal("--init", generator)
+    assert "expected an encoder of text such as BERT or RoBERTa, got a ctxsim_light_generator" in refusal(
+        "--init", generator
+    )
     assert "reads 40 tokens at most, 66 are asked for" in refusal("--init", tmp_path / "roberta")
     assert "the vocabularies differ" in refusal("--preset", "tiny", "--token-embeddings", other_size)
     assert "2 of" in refusal("--preset", "tiny", "--token-embeddings", other_order)

@@ -1,0 +1,253 @@
+"""A surrogate over encoders of many kinds: trained from a plain one, opened by everything, with and without this
+package, exported and searched."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from made_up import make_text
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from tiny_surrogate import mixed_sentences
+from tokenizers import BertWordPieceTokenizer, Tokenizer
+from tokenizers.processors import TemplateProcessing
+from topic_pairs import write_pairs
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, TokenizersBackend
+
+from ctxsim_hf import SentenceEncoder, SurrogateModel
+
+Run = Callable[..., tuple[int, str, str]]
+KINDS = ("bert", "distilbert", "modernbert", "mpnet", "xlm-roberta", "deberta-v2", "electra")
+MAX_TOKENS = 40
+AFTER_PAD = ("mpnet", "xlm-roberta")
+SENTENCES = [*mixed_sentences(12), "", "words " * 99]
+
+
+def make_tokenizer(kind: str, marks: bool = True) -> TokenizersBackend:
+    """WordPiece, with `[CLS] ... [SEP]` or nothing around a sentence; the pad id is 0 or 1, as each kind has it."""
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"]
+    if kind in AFTER_PAD:
+        special[:2] = special[1::-1]
+    trainer = BertWordPieceTokenizer()
+    texts = make_text(300, seed=0).split("\n\n")
+    trainer.train_from_iterator(texts, vocab_size=400, special_tokens=special, show_progress=False)
+    tokenizer = Tokenizer.from_str(trainer.to_str())
+    template = ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1") if marks else ("$A", "$A $B")
+    ids = [(mark, special.index(mark)) for mark in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = TemplateProcessing(single=template[0], pair=template[1], special_tokens=ids)
+    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    tokens = {f"{name}_token": token for name, token in names.items()}
+    return TokenizersBackend(tokenizer_object=tokenizer, **tokens, model_input_names=["input_ids", "attention_mask"])
+
+
+def tiny_config(kind: str, tokenizer: TokenizersBackend) -> Any:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    if kind == "distilbert":
+        sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
+    if kind == "electra":
+        sizes["embedding_size"] = 8
+    marks = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
+    positions = MAX_TOKENS + (tokenizer.pad_token_id + 1 if kind in AFTER_PAD else 0)
+    return AutoConfig.for_model(
+        kind,
+        vocab_size=len(tokenizer),
+        max_position_embeddings=positions,
+        initializer_range=0.3,  # small weights would make all vectors alike
+        **sizes,
+        **marks,
+    )
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plain encoders, as anybody would save them."""
+    folder = tmp_path_factory.mktemp("starts")
+    for kind in KINDS:
+        tokenizer = make_tokenizer(kind)
+        torch.manual_seed(0)
+        AutoModel.from_config(tiny_config(kind, tokenizer)).save_pretrained(folder / kind)
+        tokenizer.save_pretrained(folder / kind)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(corpus: Path, starts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A surrogate of each, by the command."""
+    from ctxsim_hf.cli import main
+
+    folder = tmp_path_factory.mktemp("trained")
+    pairs = write_pairs(corpus, folder / "pairs", train_groups=4)
+    for kind in KINDS:
+        words = ["train", "surrogate", "--init", starts / kind, "--pairs", pairs, "--output", folder / kind]
+        steps = ["--max-steps", 3, "--learning-rate", 1e-2, "--max-sentence-tokens", 30, "--tokens-per-batch", 600]
+        assert main([str(word) for word in [*words, *steps]]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_is_that_of_the_plain_encoder(starts: Path, trained: Path, kind: str) -> None:
+    config = json.loads((trained / kind / "config.json").read_text())
+    assert (config["model_type"], config["architectures"]) == (kind, ["SurrogateModel"])
+    start, weights = (load_file(folder / kind / "model.safetensors") for folder in (starts, trained))
+    assert set(weights) == {name for name in start if "pooler" not in name}
+    assert any(not torch.equal(weights[name], start[name]) for name in weights), "it was trained"
+    limits = json.loads((trained / kind / "sentence_bert_config.json").read_text())
+    assert limits["max_seq_length"] == MAX_TOKENS
+    assert ("model_args" in limits) == (kind in ("bert", "mpnet", "xlm-roberta"))
+
+
+# Prints for each folder what each way of loading gives, and whether the vectors are those expected.
+FRESH_PROCESS = """
+import json, sys
+import numpy as np
+root, order, *kinds = sys.argv[1:]
+if order == "ours first":
+    import ctxsim_hf
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
+expected = json.load(open(root + "/expected.json"))
+if order == "theirs first":
+    AutoModel.from_pretrained(root + "/" + kinds[0])
+    import ctxsim_hf
+for kind in kinds:
+    tokenizer, model = AutoTokenizer.from_pretrained(root + "/" + kind), AutoModel.from_pretrained(root + "/" + kind)
+    batch = tokenizer(expected["sentences"], return_tensors="pt", padding=True, truncation=True, max_length=40)
+    with torch.no_grad():
+        states, mask = model.eval()(**batch)[0], batch["attention_mask"][..., None]
+    found = (states * mask).sum(1) / mask.sum(1)
+    print(kind, type(model).__name__, np.allclose(found, expected[kind], rtol=0, atol=1e-5))
+    encoder = SentenceTransformer(root + "/" + kind, device="cpu")
+    found = encoder.encode(expected["sentences"])
+    print(kind, type(encoder[0].model).__name__, np.allclose(found, expected[kind], rtol=0, atol=1e-5))
+    new = AutoModel.from_config(type(model.config)(**model.config.to_dict() | {"architectures": None}))
+    print(kind, "new", type(new).__name__)
+"""
+
+
+@pytest.mark.parametrize("order", ["never ours", "ours first", "theirs first"])
+def test_every_way_of_loading(starts: Path, trained: Path, order: str) -> None:
+    expected: dict[str, Any] = {"sentences": SENTENCES}
+    for kind in KINDS:
+        expected[kind] = np.asarray(SentenceEncoder.from_pretrained(trained / kind).encode(SENTENCES)).tolist()
+        assert np.ptp(expected[kind], axis=0).max() > 0.1
+    (trained / "expected.json").write_text(json.dumps(expected))
+    command = [sys.executable, "-c", FRESH_PROCESS, str(trained), order, *KINDS]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    lines = []
+    for kind in KINDS:
+        plain = json.loads((starts / kind / "config.json").read_text())["architectures"][0]
+        opened = plain if order == "never ours" else "SurrogateModel"
+        lines += [f"{kind} {opened} True", f"{kind} {opened} True", f"{kind} new {plain}"]
+    assert process.stdout.splitlines() == lines
+    if order != "never ours":
+        assert f"from: {trained}" not in process.stderr, "no weight is missing or left over"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_starts_from_a_checkpoint_with_a_head(starts: Path, tmp_path: Path, kind: str) -> None:
+    """As most encoders on the Hub have one; saved, the names of the weights are plain."""
+    torch.manual_seed(1)
+    start = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(starts / kind))
+    start.save_pretrained(tmp_path / "start")
+    model, report = SurrogateModel.from_pretrained(tmp_path / "start", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    encoder = start.base_model.state_dict()
+    torch.testing.assert_close(dict(model.encoder.state_dict()), {name: encoder[name] for name in encoder})
+    model.save_pretrained(tmp_path / "saved")
+    assert set(load_file(tmp_path / "saved/model.safetensors")) == set(model.encoder.state_dict())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_export(ctxsim: Run, trained: Path, tmp_path: Path, kind: str) -> None:
+    code, _, err = ctxsim("export", "--surrogate", trained / kind, "--output", tmp_path / "onnx")
+    assert code == 0, err
+    exported, model = (SentenceEncoder.from_pretrained(folder) for folder in (tmp_path / "onnx", trained / kind))
+    wanted = model.encode(SENTENCES, normalize_embeddings=True)
+    np.testing.assert_allclose(exported.encode(SENTENCES), wanted, atol=1e-5)
+
+
+def test_search(ctxsim: Run, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES[:12]) + "\n")
+    index = ("--index", tmp_path / "index")
+    code, _, err = ctxsim("search", *index, "--surrogate", trained / "bert", "--add", tmp_path / "sentences.txt")
+    assert code == 0, err
+    code, out, err = ctxsim("search", *index, "--top-k", 1, SENTENCES[5])
+    assert (code, out) == (0, f"1.0000  {SENTENCES[5]}\n"), err
+
+
+@pytest.mark.parametrize(("mode", "normalize"), [("cls", True), ("cls", False), ("mean", True)])
+def test_the_pooling_of_a_folder_is_kept(starts: Path, tmp_path: Path, mode: str, normalize: bool) -> None:
+    """In today's spelling, as sentence-transformers saves it, and in the older one, as we do."""
+    parts = [Transformer(str(starts / "bert")), Pooling(16, pooling_mode=mode), *([Normalize()] if normalize else [])]
+    peer = SentenceTransformer(modules=parts, device="cpu")
+    peer.save(str(tmp_path / "theirs"))
+    encoder = SentenceEncoder.from_pretrained(tmp_path / "theirs")
+    np.testing.assert_allclose(encoder.encode(SENTENCES), peer.encode(SENTENCES), atol=1e-5)
+    assert encoder.max_tokens == MAX_TOKENS
+    model = SurrogateModel.from_pretrained(tmp_path / "theirs")
+    assert (model.pooling.mode, model.pooling.normalize) == (mode, normalize)
+    model.save_pretrained(tmp_path / "ours")
+    make_tokenizer("bert").save_pretrained(tmp_path / "ours")
+    wanted = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(SENTENCES)
+    np.testing.assert_allclose(wanted, peer.encode(SENTENCES), atol=1e-5)
+    found = SentenceEncoder.from_pretrained(tmp_path / "ours").encode(SENTENCES)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_cls_pooling_is_exported(ctxsim: Run, starts: Path, tmp_path: Path) -> None:
+    parts = [Transformer(str(starts / "bert")), Pooling(16, pooling_mode="cls")]
+    SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "cls"))
+    code, _, err = ctxsim("export", "--surrogate", tmp_path / "cls", "--output", tmp_path / "onnx")
+    assert code == 0, err
+
+
+def test_a_tokenizer_without_marks(corpus: Path, ctxsim: Run, starts: Path, tmp_path: Path) -> None:
+    tokenizer = make_tokenizer("bert", marks=False)
+    AutoModel.from_pretrained(starts / "bert").save_pretrained(tmp_path / "start")
+    tokenizer.save_pretrained(tmp_path / "start")
+    pairs = write_pairs(corpus, tmp_path / "pairs", train_groups=4)
+    words = ("--init", tmp_path / "start", "--pairs", pairs, "--max-steps", 2, "--max-sentence-tokens", 30)
+    code, _, err = ctxsim("train", "surrogate", *words, "--output", tmp_path / "trained")
+    assert code == 0, err
+    encoder, sentences = SentenceEncoder.from_pretrained(tmp_path / "trained"), [text for text in SENTENCES if text]
+    peer = SentenceTransformer(str(tmp_path / "trained"), device="cpu")
+    np.testing.assert_allclose(encoder.encode(sentences), peer.encode(sentences), atol=1e-5)
+    assert not np.asarray(encoder.encode(["", "a word"]))[0].any()
+    code, _, err = ctxsim("export", "--surrogate", tmp_path / "trained", "--output", tmp_path / "onnx")
+    assert code == 0, err
+    exported = SentenceEncoder.from_pretrained(tmp_path / "onnx")
+    np.testing.assert_allclose(
+        exported.encode(SENTENCES), encoder.encode(SENTENCES, normalize_embeddings=True), atol=1e-5
+    )
+
+
+def test_gradient_checkpointing_changes_no_weight(corpus: Path, ctxsim: Run, starts: Path, tmp_path: Path) -> None:
+    pairs = write_pairs(corpus, tmp_path / "pairs", train_groups=4)
+    words = ("--init", starts / "bert", "--pairs", pairs, "--max-steps", 2, "--max-sentence-tokens", 30)
+    for name, flags in (("plain", ()), ("checkpointed", ("--gradient-checkpointing",))):
+        code, _, err = ctxsim("train", "surrogate", *words, *flags, "--dropout", 0, "--output", tmp_path / name)
+        assert code == 0, err
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "checkpointed"))
+    torch.testing.assert_close(first, second)
+
+
+def test_what_is_no_encoder_of_text_cannot_start_one(ctxsim: Run, corpus: Path, starts: Path, tmp_path: Path) -> None:
+    pairs = write_pairs(corpus, tmp_path / "pairs", train_groups=4)
+    make_tokenizer("bert").save_pretrained(tmp_path / "vit")
+    AutoConfig.for_model("vit").save_pretrained(tmp_path / "vit")
+    words = ("train", "surrogate", "--pairs", pairs, "--output", tmp_path / "out")
+    code, _, err = ctxsim(*words, "--init", tmp_path / "vit")
+    assert (
+        code == 2 and "cannot start a surrogate: expected an encoder of text such as BERT or RoBERTa, got a vit" in err
+    )
+    code, _, err = ctxsim(*words, "--objective", "cross", "--init", starts / "bert")
+    assert code == 2 and "--init of a cross surrogate must be a RoBERTa checkpoint" in err
