@@ -156,7 +156,7 @@ def draw(imports: list[Import], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
-    matplotlib.rcParams["svg.hashsalt"] = "ctxsim_hf"  # equal imports, equal bytes
+    matplotlib.rcParams |= {"svg.hashsalt": "ctxsim_hf", "svg.fonttype": "none"}  # equal imports, equal bytes
     from matplotlib import pyplot
 
     rooms, counts = _rooms(imports), count_by_room(imports)

@@ -13,8 +13,8 @@ import pytest
 from made_up import make_text
 
 from ctxsim_hf import __version__
-from ctxsim_hf.cli import VERBS
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.verbs import VERBS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -42,6 +42,11 @@ def test_version_needs_no_heavy_library() -> None:
     assert out.stdout == f"ctxsim {__version__}\n"
     assert "ctxsim_hf.cli" in out.stderr
     assert not {"torch", "transformers", "pyarrow"} & {line.split("|")[-1].strip() for line in out.stderr.splitlines()}
+
+
+def test_the_package_can_be_run() -> None:
+    out = subprocess.run([sys.executable, "-m", "ctxsim_hf", "--version"], capture_output=True, text=True)
+    assert (out.returncode, out.stdout) == (0, f"ctxsim {__version__}\n")
 
 
 def test_errors_are_one_line_and_code_2(ctxsim: Run, tmp_path: Path) -> None:
