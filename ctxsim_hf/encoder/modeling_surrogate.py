@@ -70,8 +70,8 @@ class SurrogateModel(PreTrainedModel):
 
     Args:
         config (`PreTrainedConfig`): Of the plain encoder.
-        add_pooling_layer (`bool`): Passed on to encoders that have such an argument. Sentence-transformers passes it to
-            whatever AutoModel gives; our pooling has no use for it.
+        add_pooling_layer (`bool`): Passed on to encoders that have such an argument. Sentence-transformers passes it
+            to whatever AutoModel gives; our pooling has no use for it.
         pooling (`Pooling`): How states become a vector; the mean by default.
     """
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
 from ctxsim_hf.surrogate.labels import LabelMap, spread_weights
 from ctxsim_hf.surrogate.row_batches import RowCollator
+from ctxsim_hf.text.marks import Marks
 
 MARKS = Marks(before=(0,), after=(2,), pad=1)
 
