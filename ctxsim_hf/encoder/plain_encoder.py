@@ -1,7 +1,6 @@
 """The encoders of transformers that a surrogate can be made of, and how they differ where it matters."""
 
 import inspect
-from typing import Any
 
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -17,10 +16,11 @@ POSITIONS_AFTER_PAD = {
 
 def encoder_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
     """Return transformers' class for the encoder that a configuration describes, without a head."""
-    found: Any = transformers_class("MODEL_MAPPING", config.model_type)
+    found = transformers_class("MODEL_MAPPING", config.model_type)
     if found is None or found.main_input_name != "input_ids" or config.is_encoder_decoder:
         raise UserError(f"expected an encoder of text such as BERT or RoBERTa, got a {config.model_type or 'model'}")
-    return found
+    chosen: type[PreTrainedModel] = found
+    return chosen
 
 
 def new_encoder(config: PreTrainedConfig, add_pooling_layer: bool) -> PreTrainedModel:

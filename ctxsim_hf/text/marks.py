@@ -4,7 +4,7 @@ They are found by asking: a short text is tokenised with and without special tok
 after it are the marks. A tokenizer that adds nothing has marks of length zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ class PairMarks:
     def size(self) -> int:
         return len(self.before) + len(self.between) + len(self.after)
 
-    def frame(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], list[int]]:
+    def frame(self, first: Iterable[int], second: Iterable[int]) -> tuple[list[int], list[int]]:
         """Return the ids and token types of two sentences with their marks."""
         start, end = [*self.before, *first, *self.between], [*second, *self.after]
         return start + end, [0] * len(start) + [self.second_type] * len(end)
@@ -91,6 +91,5 @@ def _around(bare: list[int], framed: Sequence[int]) -> tuple[tuple[int, ...], tu
         if list(framed[start : start + len(bare)]) == bare:
             return tuple(framed[:start]), tuple(framed[start + len(bare) :])
     raise UserError(
-        f"expected a tokenizer that puts its marks around the tokens of a sentence, {bare}, but it makes "
-        f"{list(framed)}"
+        f"expected a tokenizer that puts its marks around the tokens of a sentence, {bare}; it makes {list(framed)}"
     )

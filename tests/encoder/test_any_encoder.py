@@ -19,7 +19,7 @@ from tiny_surrogate import mixed_sentences
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 from tokenizers.processors import TemplateProcessing
 from topic_pairs import write_pairs
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, TokenizersBackend
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, TokenizersBackend
 
 from ctxsim_hf import SentenceEncoder, SurrogateModel
 
@@ -115,7 +115,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 expected = json.load(open(root + "/expected.json"))
 if order == "theirs first":
-    AutoModel.from_pretrained(root + "/" + kinds[0])
+    AutoModel.from_pretrained(root + "/bert", add_pooling_layer=False)
     import ctxsim_hf
 for kind in kinds:
     tokenizer, model = AutoTokenizer.from_pretrained(root + "/" + kind), AutoModel.from_pretrained(root + "/" + kind)
@@ -196,7 +196,7 @@ def test_the_pooling_of_a_folder_is_kept(starts: Path, tmp_path: Path, mode: str
     model = SurrogateModel.from_pretrained(tmp_path / "theirs")
     assert (model.pooling.mode, model.pooling.normalize) == (mode, normalize)
     model.save_pretrained(tmp_path / "ours")
-    make_tokenizer("bert").save_pretrained(tmp_path / "ours")
+    AutoTokenizer.from_pretrained(starts / "bert").save_pretrained(tmp_path / "ours")
     wanted = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(SENTENCES)
     np.testing.assert_allclose(wanted, peer.encode(SENTENCES), atol=1e-5)
     found = SentenceEncoder.from_pretrained(tmp_path / "ours").encode(SENTENCES)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_surrogate import MAX_TOKENS, mixed_sentences, save_tiny, tiny_model
-from transformers import AutoModel, AutoTokenizer, RobertaForMaskedLM, RobertaModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, RobertaForMaskedLM, RobertaModel
 
 from ctxsim_hf import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.modeling_surrogate import mean_pooling
@@ -289,3 +289,7 @@ def test_a_roberta_with_code_of_its_own_keeps_it(tmp_path: Path) -> None:
     config["auto_map"] = {"AutoModel": "modeling_theirs.TheirModel"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert type(AutoModel.from_pretrained(tmp_path, trust_remote_code=True)).__name__ == "TheirModel"
+    assert type(AutoModel.from_pretrained(tmp_path, trust_remote_code=False)) is RobertaModel
+    read = AutoConfig.from_pretrained(tmp_path)
+    assert type(AutoModel.from_config(read, trust_remote_code=True)).__name__ == "TheirModel"
+    assert type(AutoModel.from_config(read)) is RobertaModel

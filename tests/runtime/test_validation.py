@@ -8,10 +8,10 @@ from typing import Annotated, Any, get_type_hints
 
 import pytest
 from annotated_types import Ge, Lt
-from ctxsim_hf.origin.score_weights import ScoreWeights
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.cli import VERBS
+from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count, OneOf, Positive, validate
