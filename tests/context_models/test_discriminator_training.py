@@ -31,7 +31,7 @@ def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Pat
         (["--tokens-per-batch", 10], "--tokens-per-batch 10 is less than"),
         (["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2], "1 batches are too few for one step of 2"),
         (["--schedule", "steep"], "--schedule must be one of linear, cosine, constant, got 'steep'"),
-        (["--mixed-precision", "fp17"], "accelerate refuses --report-to or --mixed-precision"),
+        (["--mixed-precision", "fp17"], "--mixed-precision must be one of no, fp16, bf16, got 'fp17'"),
         (["--report-to", "notebook"], "accelerate refuses --report-to or --mixed-precision"),
         (["--max-sentence-tokens", 0], "--max-sentence-tokens must be at least 1, got 0"),
     ],
