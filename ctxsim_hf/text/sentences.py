@@ -21,8 +21,8 @@ _OPENERS = "'‘\"“("
 _NEVER_FIRST = (";", ",", ")", "）", "」", "』")
 _WIDE_STOPS = ("。", "！", "？", "｡")  # no space follows them
 _WIDE = "[\u2e80-\u2fff\u3001-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff]"
-_BREAK_BETWEEN_WIDE = re.compile(rf"(?<={_WIDE})[ \t]*\n[ \t]*(?={_WIDE})")
-_KHMER_STOP = re.compile("[\u17d4\u17d5]+ ?")  # which sentencex does not know
+_BREAK_BETWEEN_WIDE = re.compile(rf"\n(?<={_WIDE}\n)(?={_WIDE})")  # a literal first is found fastest
+_KHMER_STOP = re.compile("\u17d4 ?")  # which sentencex does not know
 _SPACE_BETWEEN_THAI = re.compile("(?<=[\u0e00-\u0eff]) (?=[\u0e00-\u0eff])")  # or Lao
 _SPACES_END_CLAUSES = ("th", "lo")
 MIN_CLAUSE_CHARS = 20  # a shorter clause, such as a name, goes with the next
