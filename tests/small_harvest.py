@@ -5,7 +5,7 @@ from pathlib import Path
 # Small, since every test is about something else.
 SETTINGS = ("--num-contexts", 10, "--background-size", 40, "--screen-chunks", 100)
 # Four files: two of train, and one of each small split.
-FILES = ("--pairs", 300, "--near", 5, "--document", 4, "--strangers", 1, "--pairs-per-file", 150)
+FILES = ("--pairs", 300, "--near", 5, "--document", 4, "--unrelated", 1, "--pairs-per-file", 150)
 
 
 def harvest_words(planted: Path, output: Path, *more: object) -> list[str]:

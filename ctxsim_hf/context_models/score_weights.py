@@ -8,6 +8,7 @@ import numpy as np
 from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import validate
+from ctxsim_hf.runtime.validation import validate
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class ScoreWeights:
     right: float = 1.0
 
     def __post_init__(self) -> None:
+        validate(self)
         validate(self)
         if not any(self.active.values()):
             raise UserError("every weight of the fit score is 0; at least one term must count")

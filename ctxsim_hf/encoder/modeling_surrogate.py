@@ -57,22 +57,22 @@ HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "proxies", "
 
 class SurrogateModel(PreTrainedModel):
     r"""
-        An encoder and the pooling of its states.
+    An encoder and the pooling of its states.
 
-        One class covers many architectures, since all that it asks of an encoder is `last_hidden_state`: `encoder` is
-        transformers' own model of whatever type the configuration names (BERT, RoBERTa, DistilBERT, MPNet, ModernBERT,
-        ...), and the pooling has no weights. So a surrogate's folder is that of the plain encoder, with its `model_type`
-        and the names of its weights, and nobody needs this package to open it: `AutoModel` gives the plain encoder, and
-        `SentenceTransformer`, for which the pooling is written beside it, the same vectors. After `import ctxsim_hf`
-        AutoModel gives a SurrogateModel, by `architectures`; see registration.py. Likewise
-        `SurrogateModel.from_pretrained` opens any encoder, with or without a head, and takes over the pooling of a
-        sentence-transformers folder.
+    One class covers many architectures, since all that it asks of an encoder is `last_hidden_state`: `encoder` is
+    transformers' own model of whatever type the configuration names (BERT, RoBERTa, DistilBERT, MPNet, ModernBERT,
+    ...), and the pooling has no weights. So a surrogate's folder is that of the plain encoder, with its `model_type`
+    and the names of its weights, and nobody needs this package to open it: `AutoModel` gives the plain encoder, and
+    `SentenceTransformer`, for which the pooling is written beside it, the same vectors. After `import ctxsim_hf`
+    AutoModel gives a SurrogateModel, by `architectures`; see registration.py. Likewise
+    `SurrogateModel.from_pretrained` opens any encoder, with or without a head, and takes over the pooling of a
+    sentence-transformers folder.
 
-        Args:
-            config (`PreTrainedConfig`): Of the plain encoder.
-                add_pooling_layer (`bool`): Passed on to encoders that have such an argument. Sentence-transformers passes it
-                to whatever AutoModel gives; our pooling has no use for it.
-                pooling (`Pooling`): How states become a vector; the mean by default.
+    Args:
+        config (`PreTrainedConfig`): Of the plain encoder.
+        add_pooling_layer (`bool`): Passed on to encoders that have such an argument. Sentence-transformers passes it
+            to whatever AutoModel gives; our pooling has no use for it.
+        pooling (`Pooling`): How states become a vector; the mean by default.
     """
 
     config_class = AutoConfig  # which gives each encoder its own

@@ -42,7 +42,7 @@ class EvaluateArguments(SettingsArguments):
     )
     label_free: bool = HfArg(
         default=False,
-        help="Instead of tasks, tell neighbours from strangers in the held-out documents of --chunks.",
+        help="Instead of tasks, tell neighbours from unrelated sentences in the held-out documents of --chunks.",
     )
     save_thresholds: bool = HfArg(
         default=False, help="With --label-free, keep what scores random and adjacent sentences have with each model."

@@ -1,13 +1,13 @@
 """The sentences of an index -> groups of sentences -> the pairs within each group.
 
 A sentence's split is fixed by the hash of its normalised text before anything is drawn, and a group is drawn within a
-split. No sentence is in two groups, so no pair comes twice. A group holds two families and some strangers:
+split. No sentence is in two groups, so no pair comes twice. A group holds two families and some unrelated:
 
 | two sentences of a group | are drawn |
 |---|---|
 | of the first family, a seed and sentences near it by TF-IDF | `near_R`: both among the R nearest of the seed |
 | of the second, consecutive sentences of one document | `adjacent` or `same_document` |
-| of different families, or one a stranger | `random` |
+| of different families, or one of them unrelated | `random` |
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Mix:
 
     near: int  # sentences of the first family
     document: int  # of the second
-    strangers: int
+    unrelated: int
     farthest: int  # rank, among the sentences nearest to the seed, of the last that joins its family
     random_share: float  # of the pairs of a group at most; 1: every pair counts
 
@@ -94,9 +94,9 @@ class Drawing:
             families = [near]
             if (beginning := next(seeds, None)) is not None:
                 families.append(self._of_document(beginning))
-            for _ in range(self.mix.strangers):
-                if (stranger := next(seeds, None)) is not None:
-                    families.append(self._take(np.array([stranger])))
+            for _ in range(self.mix.unrelated):
+                if (other := next(seeds, None)) is not None:
+                    families.append(self._take(np.array([other])))
             sizes = [len(family) for family in families]
             yield Group(
                 np.concatenate(families),

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from annotated_types import Ge, Le
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.harvest.drawing import Mix
@@ -15,13 +16,14 @@ from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import describe_stage
+from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Seed
 from ctxsim_hf.text.chunks import describe_chunks
 
 # Of every sentence the mode pair looks for a whole set of contexts, so its groups are small and few of their pairs are
 # random; in the mode group a pair more costs next to nothing.
 MIXES = {
-    "pair": {"near": 10, "document": 6, "strangers": 2, "random_share": 0.3},
-    "group": {"near": 40, "document": 16, "strangers": 8, "random_share": 1.0},
+    "pair": {"near": 10, "document": 6, "unrelated": 2, "random_share": 0.3},
+    "group": {"near": 40, "document": 16, "unrelated": 8, "random_share": 1.0},
 }
 
 
@@ -29,23 +31,29 @@ MIXES = {
 class HarvestArguments(StageArguments, OverrideArguments):
     origin: str = HfArg(help="Folder made by ctxsim index, or its id on the Hub; its sentences are paired.")
     chunks: str | None = HfArg(default=None, help="Folder that the index must have been made from: a check.")
-    pairs: int = HfArg(help="How many pairs, in three splits of 98, 1 and 1 in a hundred.")
+    pairs: Annotated[int, Ge(LEAST_PAIRS)] = HfArg(
+        help="How many pairs, split into 98 % train, 1 % validation and 1 % test."
+    )
     at_most: bool = HfArg(default=False, help="Fewer pairs will do, where the sentences do not suffice for all.")
-    mode: str = HfArg(
+    mode: Annotated[str, OneOf(MIXES)] = HfArg(
         default="pair",
         help="pair: contexts of the two sentences, as in the paper. group: one pool for many sentences.",
     )
-    near: int | None = HfArg(default=None, help="Sentences of a group: one and those near it by TF-IDF.")
-    document: int | None = HfArg(default=None, help="Sentences of a group that follow each other in one document.")
-    strangers: int | None = HfArg(default=None, help="Sentences of a group that come from anywhere.")
-    random_share: float | None = HfArg(default=None, help="Share of random pairs at most; 1: every pair of a group.")
-    farthest: int = HfArg(default=256, help="Rank of the farthest sentence that is still called near.")
-    min_tokens: int = HfArg(default=5, help="Shorter sentences, mostly fragments, are left out.")
-    max_tokens: int = HfArg(default=40, help="Longer sentences are left out.")
-    seed: int = HfArg(default=0, help="Seed of the drawing.")
-    pairs_per_file: int = HfArg(default=5000, help="About: what is lost at most when a process is killed.")
-    shard: int | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
-    num_shards: int = HfArg(default=1, help="How many shares there are.")
+    near: Count | None = HfArg(default=None, help="Sentences of a group: one and those near it by TF-IDF.")
+    document: Count | None = HfArg(default=None, help="Sentences of a group that follow each other in one document.")
+    unrelated: CountOrZero | None = HfArg(
+        default=None, aliases=["--strangers"], help="Sentences of a group that come from anywhere."
+    )
+    random_share: Annotated[float, Ge(0), Le(1)] | None = HfArg(
+        default=None, help="Share of random pairs at most; 1: every pair of a group."
+    )
+    farthest: Count = HfArg(default=256, help="Rank of the farthest sentence that is still called near.")
+    min_tokens: Count = HfArg(default=5, help="Shorter sentences, mostly fragments, are left out.")
+    max_tokens: Count = HfArg(default=40, help="Longer sentences are left out.")
+    seed: Seed = HfArg(default=0, help="Seed of the drawing.")
+    pairs_per_file: Count = HfArg(default=5000, help="About: what is lost at most when a process is killed.")
+    shard: CountOrZero | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
+    num_shards: Count = HfArg(default=1, help="How many shares there are.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *StageArguments.unrecorded,
@@ -57,29 +65,18 @@ class HarvestArguments(StageArguments, OverrideArguments):
     )
 
     def __post_init__(self) -> None:
-        if self.mode not in MIXES:
-            raise UserError(f"unknown mode {self.mode!r}; expected one of {', '.join(MIXES)}")
+        super().__post_init__()
         for name, value in MIXES[self.mode].items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
-        if self.pairs < LEAST_PAIRS:
-            raise UserError(
-                f"three splits of 98, 1 and 1 in a hundred need at least {LEAST_PAIRS} pairs, got --pairs {self.pairs}"
-            )
-        least = {"near": 1, "document": 1, "strangers": 0, "farthest": 1, "min_tokens": 1, "pairs_per_file": 1}
-        for name, number in least.items():
-            if getattr(self, name) < number:
-                raise UserError(f"--{name} must be at least {number}, got {getattr(self, name)}")
-        if not 0 <= self.mix.random_share <= 1:
-            raise UserError(f"--random_share must be from 0 to 1, got {self.random_share}")
-        if self.num_shards < 1 or not 0 <= (self.shard or 0) < self.num_shards:
+        if (self.shard or 0) >= self.num_shards:
             raise UserError(f"--shard must be from 0 to --num-shards - 1, got {self.shard} of {self.num_shards}")
         if self.num_shards > 1 and self.shard is None:
             raise UserError(f"--num-shards {self.num_shards} needs --shard, from 0 to {self.num_shards - 1}")
 
     @property
     def mix(self) -> Mix:
-        return Mix(self.near, self.document, self.strangers, self.farthest, self.random_share)  # type: ignore[arg-type]
+        return Mix(self.near, self.document, self.unrelated, self.farthest, self.random_share)  # type: ignore[arg-type]
 
     @property
     def shards_folder(self) -> Path:

@@ -109,5 +109,5 @@ def _too_few(pairs: int, short: dict[str, int], available: dict[str, int]) -> st
         return f"too few sentences for {pairs} pairs ({found}), and even for {LEAST_PAIRS}; index more documents"
     return (
         f"too few sentences for {pairs} pairs ({found}); ask for {possible}, or for --at-most so many; "
-        "index more documents, or make larger groups (--near, --document, --strangers), which have more pairs"
+        "index more documents, or make larger groups (--near, --document, --unrelated), which have more pairs"
     )

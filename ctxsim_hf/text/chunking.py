@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
+from annotated_types import Ge
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
@@ -24,6 +25,7 @@ from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execut
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.validation import Count, Share
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
 from ctxsim_hf.text.chunks import SPLITS, context_positions, even_chunks
 from ctxsim_hf.text.reading import Columns, Corpus, Document, Reader
@@ -44,24 +46,23 @@ class ChunkArguments(StageArguments):
     config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a data set.")
     split: str = HfArg(default="train", help="Split to read, where a corpus is the id of a data set.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    sentences_per_chunk: int = HfArg(default=10, help="A chunk holds at most so many sentences.")
-    max_sentence_chars: int = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
-    max_document_chars: int = HfArg(default=1_000_000, help="A longer document is read as several documents.")
-    held_out: float = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
-    shard_chars: int = HfArg(
+    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="A chunk holds at most so many sentences.")
+    max_sentence_chars: Count = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
+    max_document_chars: Annotated[int, Ge(1000)] = HfArg(
+        default=1_000_000, help="A longer document is read as several documents."
+    )
+    held_out: Share = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
+    shard_chars: Count = HfArg(
         default=4_000_000,
         help="Characters of text in a shard: little enough to lose in a crash, enough to have few files.",
     )
     skip_bad: bool = HfArg(default=False, help="Count and pass over what cannot be read instead of stopping there.")
-    workers: int = HfArg(default=1, help="Processes; the output is the same for any number.")
+    workers: Count = HfArg(default=1, help="Processes; the output is the same for any number.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
 
     def __post_init__(self) -> None:
-        at_least = {"sentences_per_chunk": 3, "max_sentence_chars": 1, "max_document_chars": 1000, "shard_chars": 1}
-        for name, least in (at_least | {"workers": 1}).items():
-            if getattr(self, name) < least:
-                raise UserError(f"--{name.replace('_', '-')} must be at least {least}, got {getattr(self, name)}")
+        super().__post_init__()
         for location in self.corpus:
             if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
                 raise UserError(
@@ -69,8 +70,6 @@ class ChunkArguments(StageArguments):
                 )
         if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
             raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
-        if not 0 <= self.held_out < 1:
-            raise UserError(f"--held-out must be at least 0 and below 1, got {self.held_out}")
 
     @property
     def kept_columns(self) -> list[str]:
@@ -176,7 +175,7 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
         reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items()) or "none were found"
         raise UserError(
             f"no context could be made of {totals['documents_read']} documents ({reasons}); "
-            "a context needs a document of three sentences or more"
+            "a context needs a document of three sentences or more, split by the rules of --language"
         )
     return {
         "documents_read": totals["documents_read"],

@@ -49,7 +49,7 @@ def pair_harvest(harvest: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="package")
 def group_harvest(harvest: Callable[..., Path]) -> Path:
-    return harvest("--mode", "group", "--pairs", 3000, "--near", 20, "--document", 8, "--strangers", 4)
+    return harvest("--mode", "group", "--pairs", 3000, "--near", 20, "--document", 8, "--unrelated", 4)
 
 
 @pytest.fixture(scope="package")

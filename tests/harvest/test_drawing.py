@@ -12,7 +12,7 @@ from ctxsim_hf.origin.context_index import ContextIndex, sentence_key
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 
-MIX = Mix(near=6, document=4, strangers=2, farthest=64, random_share=0.25)
+MIX = Mix(near=6, document=4, unrelated=2, farthest=64, random_share=0.25)
 
 
 @pytest.fixture

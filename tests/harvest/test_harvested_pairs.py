@@ -54,7 +54,7 @@ def test_it_runs_the_harvest_and_goes_on_with_it(planted: Path, pair_harvest: Pa
         origin=planted / "origin",
         chunks=planted / "chunks",
         pairs=300,
-        arguments=SMALL | {"near": 5, "document": 4, "strangers": 1, "pairs_per_file": 150},
+        arguments=SMALL | {"near": 5, "document": 4, "unrelated": 1, "pairs_per_file": 150},
         cache_dir=tmp_path / "cache",
     )
     builder.download_and_prepare()

@@ -17,12 +17,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count, OneOf, Positive, validate
 
 Run = Callable[..., tuple[int, str, str]]
-CHECKED_BY_HAND = {"chunk", "harvest"}
-ARGUMENTS = {
-    name: getattr(importlib.import_module(verb.module), verb.arguments)
-    for name, verb in VERBS.items()
-    if name not in CHECKED_BY_HAND
-}
+ARGUMENTS = {name: getattr(importlib.import_module(verb.module), verb.arguments) for name, verb in VERBS.items()}
 PLAIN = {str: "x", int: 100_000, float: 0.5, list[str]: ["x"]}
 NUMBERS = (float, float | None, list[float] | None)
 
@@ -93,7 +88,7 @@ def required(arguments: type) -> dict[str, Any]:
         for f in fields(arguments)
         if f.init and f.default is MISSING and f.default_factory is MISSING
     }
-    extra = {"SurrogateArguments": {"pairs": "x", "tokenizer": "x"}}
+    extra = {"SurrogateArguments": {"pairs": "x", "tokenizer": "x"}, "IndexArguments": {"generator": ["x"]}}
     return given | extra.get(arguments.__name__, {})
 
 
