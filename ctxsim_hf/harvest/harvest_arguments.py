@@ -32,7 +32,7 @@ class HarvestArguments(StageArguments, OverrideArguments):
     origin: str = HfArg(help="Folder made by ctxsim index, or its id on the Hub; its sentences are paired.")
     chunks: str | None = HfArg(default=None, help="Folder that the index must have been made from: a check.")
     pairs: Annotated[int, Ge(LEAST_PAIRS)] = HfArg(
-        help="How many pairs, split into 98 % train, 1 % validation and 1 % test."
+        help="How many pairs, split into 98 %% train, 1 %% validation and 1 %% test."
     )
     at_most: bool = HfArg(default=False, help="Fewer pairs will do, where the sentences do not suffice for all.")
     mode: Annotated[str, OneOf(MIXES)] = HfArg(
