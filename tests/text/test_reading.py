@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.text.reading import Columns, Corpus, Document, Flaw, open_dataset
+from ctxsim_hf.text.reading import Columns, Corpus, Document, Flaw, Reader
+from ctxsim_hf.text.rows import open_dataset
 
 ROWS = [{"id": "one", "text": "First text.", "title": "A"}, {"id": "two", "text": "Zweiter Text – ja.", "title": None}]
 
@@ -68,6 +69,32 @@ def test_a_data_set_by_the_datasets_library(tmp_path: Path, monkeypatch: pytest.
     ]
     with pytest.raises(UserError, match="nor could it be opened as a data set"):
         Corpus("nobody/nothing", Columns(), 1000)
+
+
+def test_reading_from_any_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after a position is the same however the reader came there: on from before it, or back."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"text": f"{number} " + "x" * (number % 7 * 400)} for number in range(600)]  # the longest in three parts
+    lines = "\n".join(json.dumps(row) for row in rows)
+    Path("files").mkdir()
+    Path("files/a.jsonl").write_text("\n\n" + lines + "\n{bad")
+    Path("files/b.jsonl.gz").write_bytes(gzip.compress(lines.encode())[:-100])
+    pq.write_table(pa.Table.from_pylist(rows), "files/c.parquet")
+    Path("files/d.txt").write_text(lines[:10_000])
+    Path("files/e.txt").write_bytes(b"\xff")
+    Path("streamed").mkdir()
+    Path("streamed/train.jsonl").write_text(lines)
+    corpora = [Corpus(name, Columns(), 1000) for name in ("files", "streamed")]
+    corpora[1].files, corpora[1].dataset = [], open_dataset("streamed", None, "train")
+    everything = list(Reader(corpora))
+    positions = [position for position, _ in everything]
+    assert len(positions) > 3000 and positions == sorted(set(positions))
+    assert sum(isinstance(item, Flaw) for _, item in everything) == 3
+    reader = Reader(corpora)
+    for places in (range(0, len(positions), 97), range(len(positions) - 1, 0, -303)):
+        for place in places:
+            reader.seek(positions[place])
+            assert [found for found, _ in zip(reader, range(20), strict=False)] == everything[place : place + 20]
 
 
 def test_long_documents_are_read_in_parts_at_blank_lines(tmp_path: Path) -> None:
