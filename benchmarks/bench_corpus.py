@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
+from benchmarks.demo_data import write_demo_corpus
 from benchmarks.report import report
-from examples.demo_corpus import write_demo_corpus
 
 
 def main() -> None:

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from ctxsim_hf.context_models.configuration_ctxsim import DIRECTIONS, ContextGeneratorConfig
 from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
 
+import ctxsim_hf
 from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
-from ctxsim_hf.cli import main as ctxsim
 from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
+from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.origin.comparison import comparable, cosine
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.similarity import OriginSimilarity
@@ -50,11 +51,10 @@ def main() -> None:
 
 def demo_origin(scratch: Path) -> Path:
     chunks, tokenizer = chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), scratch)
-    data = ["--chunks", chunks, "--tokenizer", tokenizer, "--max-steps", "2"]
-    for what in ("discriminator", "generator"):
-        ctxsim(["train", what, *data, "--output", f"{scratch}/{what}"])
-    models = ["--discriminator", f"{scratch}/discriminator", "--generator", f"{scratch}/generator"]
-    ctxsim(["index", "--chunks", chunks, *models, "--output", f"{scratch}/origin"])
+    for kind in ("discriminator", "light"):
+        ctxsim_hf.train_context_model(kind, chunks=chunks, tokenizer=tokenizer, max_steps=2, output=scratch / kind)
+    models = {"discriminator": scratch / "discriminator", "generator": scratch / "light"}
+    ctxsim_hf.build_index(chunks, **models, output=scratch / "origin")
     return scratch / "origin"
 
 

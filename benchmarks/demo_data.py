@@ -1,10 +1,17 @@
 """Chunks and a tokenizer to measure on: the user's, or made from the documentation on this machine."""
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
-from ctxsim_hf.cli import main as ctxsim
-from examples.demo_corpus import write_demo_corpus
+import ctxsim_hf
+
+SCRIPT = Path(__file__).parents[1] / "examples/demo_corpus.py"
+
+
+def write_demo_corpus(path: Path) -> None:
+    subprocess.run([sys.executable, SCRIPT, path], check=True)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -16,11 +23,7 @@ def chunks_and_tokenizer(args: argparse.Namespace, scratch: Path) -> tuple[str, 
     if args.chunks and args.tokenizer:
         return str(args.chunks), str(args.tokenizer)
     write_demo_corpus(scratch / "documentation.jsonl")
-    chunks, tokenizer = str(scratch / "chunks"), str(scratch / "tokenizer")
-    for words in (
-        ["chunk", "--corpus", str(scratch / "documentation.jsonl"), "--output", chunks],
-        ["train-tokenizer", "--chunks", chunks, "--lowercase", "--output", tokenizer],
-    ):
-        if ctxsim(words):
-            raise SystemExit(f"ctxsim {' '.join(words)} failed")
-    return chunks, tokenizer
+    chunks, tokenizer = scratch / "chunks", scratch / "tokenizer"
+    ctxsim_hf.chunk(scratch / "documentation.jsonl", output=chunks)
+    ctxsim_hf.train_tokenizer(chunks, output=tokenizer, lowercase=True)
+    return str(chunks), str(tokenizer)

@@ -1,14 +1,14 @@
 """The stage.json and results.json of a folder -> its card, from a template: `ctxsim card`.
 
 Every number of a card comes from these two files and from the settings beside them. The templates are in
-model_cards/; the dataset's card is written with its files by dataset_scripts/build_harvested_pairs.py, and the
-metric's lies beside its script.
+the top-level model_cards/; the dataset's card is written with its files by dataset_scripts/build_harvested_pairs.py,
+and the metric's lies beside its script.
 """
 
 import json
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
 from ctxsim_hf.runtime.stage import STAGE_FILE
 
+TEMPLATES = "ctxsim_hf.hub.model_cards"  # the top-level folder model_cards/, installed as this package
 UNKNOWN_LICENCE = "The weights were learned from the texts named above, whose licences may bear on them."
 # Library and pipeline by which the Hub shows a model; a cross-encoder's are those that sentence-transformers gives it.
 SENTENCE_TRANSFORMERS = {
@@ -63,13 +64,13 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
     check_repo_id(repo_id)
     results = read_results(publication.folder)
     record, kind = publication.record, publication.kind.name
-    template = _template_folder() / f"{kind}.md"
+    template = files(TEMPLATES) / f"{kind}.md"
     config = read_json(publication.folder / "config.json")
     cross = CrossSurrogateModel.__name__ in config.get("architectures", ())
     card_data = _card_data("cross-encoder" if cross else kind, repo_id, arguments, record, results)
     return ModelCard.from_template(
         card_data,
-        str(template),
+        template_str=template.read_text("utf-8"),
         title=repo_id.split("/")[1],
         repo_id=repo_id,
         made=record["arguments"],
@@ -141,15 +142,3 @@ def same_documents(inputs: dict[str, Any]) -> bool:
     """Whether the models of an origin learned from the very chunks that it indexes."""
     models = [inputs.get("discriminator", {}), *inputs.get("generator", ())]
     return all(model.get("inputs", {}).get("chunks") == inputs.get("chunks") for model in models)
-
-
-def _template_folder() -> Path:
-    """In a checkout, or where an installation puts them."""
-    places = (
-        Path(__file__).parents[2] / "model_cards",
-        Path(sysconfig.get_path("data")) / "share/ctxsim_hf/model_cards",
-    )
-    for place in places:
-        if place.is_dir():
-            return place
-    raise UserError(f"the templates of cards are neither in {str(places[0])!r} nor in {str(places[1])!r}; reinstall")

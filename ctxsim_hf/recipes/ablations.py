@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ctxsim_hf.origin.layout import Layout
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step
 from ctxsim_hf.runtime.presets import PRESETS
@@ -102,6 +103,9 @@ def _terms(place: Place) -> list[Arm]:
         "without right": [1.0, 1.0, 1.0, 0.0],
         "without left and right": [1.0, 1.0, 0.0, 0.0],
     }
+    if "discriminator" not in Layout.load(Path(place.adapted.origin)).context_models:  # as `ctxsim adapt` leaves it
+        del weights["all four"]
+        weights = {name: [0.0, *numbers[1:]] for name, numbers in weights.items()}
     arms = [Arm(name, place.origin, {"weights": numbers}) for name, numbers in weights.items()]
     return [*arms, Arm("the origin's own weights", place.origin)]
 
@@ -114,19 +118,18 @@ def _corpus_size(place: Place) -> list[Arm]:
 
 
 def _share_of_documents(place: Place, one_in: int) -> Arm:
-    """A light generator in closed form and an index, of some of the documents; the discriminator is kept."""
+    """A light generator in closed form and an index, of some of the documents."""
     adapted, name = place.adapted, "all documents" if one_in == 1 else f"1 in {one_in} documents"
     generator, origin = place.of(name, "generator"), place.of(name, "origin")
     chunks = adapted.place("chunks") if one_in == 1 else place.of(name, "chunks")
     sizes = PRESETS[adapted.preset]
     preset = adapted.preset if "light_generator" in sizes else "light"
     learned = {"chunks": chunks, "tokenizer": adapted.place("tokenizer"), "preset": preset, "width": sizes["width"]}
-    models = {"discriminator": adapted.place("discriminator"), "generator": [generator]}
     sample = Step.stage("sample", chunks, chunks=adapted.place("chunks"), share=1 / one_in)
     making = [
         *([] if one_in == 1 else [sample]),
         Step.stage("train generator", generator, **learned, closed_form=True),
-        Step.stage("index", origin, chunks=chunks, **models, workers=place.workers),
+        Step.stage("index", origin, chunks=chunks, generator=[generator], workers=place.workers),
     ]
     return Arm(name, f"origin:{origin}", steps=making, chunks=chunks)
 
@@ -166,8 +169,8 @@ def _surrogate(place: Place, arm: str, pairs: str, objective: str, num_arms: int
 
 ABLATIONS = {
     "corpus-size": Ablation(
-        "Documents that a light generator (in closed form) and the index are made of; the tokenizer and the "
-        "discriminator are those of all documents.",
+        "Documents that a light generator (in closed form) and the index are made of; the tokenizer is "
+        "that of all documents.",
         _corpus_size,
         varies=(),
     ),

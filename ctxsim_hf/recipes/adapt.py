@@ -1,6 +1,6 @@
 """Documents -> a surrogate for their domain: `ctxsim adapt`, every stage in a row.
 
-    chunks/  tokenizer/  discriminator/  generator/  pairs/     what one stage leaves for the next
+    chunks/  tokenizer/  generator/  pairs/                     what one stage leaves for the next
     ctxsim/origin-<preset>/                                     similarity with reasons
     ctxsim/surrogate-<preset>/                                  the fast encoder; results.md in it, with TF-IDF beside
     adapt.json                                                  what was asked for
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
 # Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
-SHARES = {"discriminator": 0.12, "generator": 0.35, "harvest": 0.08, "surrogate": 0.1}
+SHARES = {"generator": 0.4, "harvest": 0.08, "surrogate": 0.17}
 PAIRS_A_MINUTE = 200_000  # harvested in groups, by one core
 LEAST_HELD_OUT = 2  # documents
 MOST_EPOCHS = 10  # few documents are soon learned by heart
@@ -94,12 +94,11 @@ def plan(arguments: AdaptArguments) -> list[Step]:
     """Return the steps. They follow from the arguments alone, so that an interrupted run is met by the same ones."""
     folder, place, workers = arguments.folder, arguments.folder.place, arguments.workers
     chunks, tokenizer, pairs = place("chunks"), place("tokenizer"), place("pairs")
-    discriminator, generator = place("discriminator"), place("generator")
+    generator = place("generator")
     sizes = PRESETS[arguments.preset]
     vocabulary = {"vocab_size": sizes["vocab_size"], "lowercase": sizes["lowercase"]}
     learned = {"chunks": chunks, "tokenizer": tokenizer, "preset": arguments.preset}
     kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
-    models = {"discriminator": discriminator, "generator": [generator]}
     num_pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_A_MINUTE))
     systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
 
@@ -109,9 +108,8 @@ def plan(arguments: AdaptArguments) -> list[Step]:
     return [
         Step.stage("chunk", chunks, **arguments.reading(), workers=workers),
         Step.stage("train-tokenizer", tokenizer, chunks=chunks, **vocabulary),
-        Step.stage("train discriminator", discriminator, **learned, **limits("discriminator")),
         Step.stage("train generator", generator, **learned, **kind, **limits("generator")),
-        Step.stage("index", folder.origin, chunks=chunks, **models, workers=workers),
+        Step.stage("index", folder.origin, chunks=chunks, generator=[generator], workers=workers),
         Step.stage("harvest", pairs, **folder.harvest_values(num_pairs)),
         Step.stage("train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits("surrogate")),
         Step.evaluation(systems, folder.surrogate, label_free=True, save_thresholds=True, chunks=chunks),

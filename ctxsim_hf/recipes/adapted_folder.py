@@ -14,7 +14,6 @@ LEXICAL_WEIGHT = 1.0  # in the pairs' labels: contexts and common words err diff
 MADE_BY = {
     "chunks": "chunk",
     "tokenizer": "train-tokenizer",
-    "discriminator": "train discriminator",
     "generator": "train generator",
     "pairs": "harvest",
 }

@@ -1,7 +1,9 @@
 """The text of a document -> runs of consecutive sentences.
 
 Letters, case and punctuation stay as they came; white space is folded, since a line break inside a sentence is an
-accident of the file. A paragraph ends at a blank line and so does its last sentence.
+accident of the file; between Chinese or Japanese characters it stands for nothing. A paragraph ends at a blank line
+and so does its last sentence. Thai and Lao do not mark the ends of sentences: with `th` or `lo` as the language, a
+clause, which ends at a space, is taken for a sentence.
 """
 
 import re
@@ -14,8 +16,16 @@ import sentencex
 from ctxsim_hf.text.reading import clean
 
 _BLANK_LINE = re.compile(r"\n\s*\n")
-_QUOTED = re.compile(r'"[^"]+"|“[^”]+”|\([^()]+\)')
+_QUOTED = re.compile(r'"[^"]+"|“[^”]+”|\([^()]+\)|「[^「」]+」|『[^『』]+』|（[^（）]+）')
 _OPENERS = "'‘\"“("
+_NEVER_FIRST = (";", ",", ")", "）", "」", "』")
+_WIDE_STOPS = ("。", "！", "？", "｡")  # no space follows them
+_WIDE = "[\u2e80-\u2fff\u3001-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff]"
+_BREAK_BETWEEN_WIDE = re.compile(rf"(?<={_WIDE})[ \t]*\n[ \t]*(?={_WIDE})")
+_KHMER_STOP = re.compile("[\u17d4\u17d5]+ ?")  # which sentencex does not know
+_SPACE_BETWEEN_THAI = re.compile("(?<=[\u0e00-\u0eff]) (?=[\u0e00-\u0eff])")  # or Lao
+_SPACES_END_CLAUSES = ("th", "lo")
+MIN_CLAUSE_CHARS = 20  # a shorter clause, such as a name, goes with the next
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,12 @@ def split_document(text: str, language: str, max_sentence_chars: int) -> Runs:
 
 def split_paragraph(paragraph: str, language: str) -> list[str]:
     """The sentences of a paragraph; put together again they are the paragraph, but for its white space."""
-    text = " ".join(paragraph.split())
+    text = " ".join(_BREAK_BETWEEN_WIDE.sub("", paragraph).split())
     ends = {_before_opening_quote(text, end) for end in _ends(text, language)} | set(_ends_in_quotes(text, language))
-    cuts = [0, *sorted(end for end in ends if text[end : end + 1] not in (";", ",", ")")), len(text)]
+    ends |= {stop.end() for stop in _KHMER_STOP.finditer(text)}
+    if language in _SPACES_END_CLAUSES:
+        ends |= set(_ends_of_clauses(text))
+    cuts = [0, *sorted(end for end in ends if text[end : end + 1] not in _NEVER_FIRST), len(text)]
     return [sentence for start, end in pairwise(cuts) if (sentence := text[start:end].strip())]
 
 
@@ -69,5 +82,13 @@ def _ends_in_quotes(text: str, language: str) -> Iterator[int]:
         inside = quoted.group()[1:-1]
         for end in _ends(inside, language):
             rest = inside[end : end + 2].lstrip(_OPENERS)
-            if inside[end - 1] == " " and rest[:1].isupper():
+            if (inside[end - 1] == " " and rest[:1].isupper()) or (inside[end - 1] in _WIDE_STOPS and rest):
                 yield quoted.start() + 1 + end
+
+
+def _ends_of_clauses(text: str) -> Iterator[int]:
+    start = 0
+    for space in _SPACE_BETWEEN_THAI.finditer(text):
+        if space.start() - start >= MIN_CLAUSE_CHARS:
+            start = space.end()
+            yield start

@@ -7,6 +7,7 @@ are RoBERTa's, so a RoBERTa can be trained from scratch on it.
 
 import io
 import string
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,7 @@ class _Sample:
         self.sentences = 0
 
     def __iter__(self) -> Iterator[str]:
+        self.sentences = 0
         for shard in tqdm(self.shards, desc="sample", unit="shard", disable=None):
             table = pq.read_table(shard, columns=["chunk_id", "sentences"], filters=[("split", "=", "train")])
             for row in table.to_pylist():
@@ -102,11 +104,33 @@ def build_normalizer(lowercase: bool) -> normalizers.Normalizer:
 
 
 def train_sentencepiece(sentences: Iterable[str], vocab_size: int) -> SentencePieceProcessor:
-    """A sentencepiece model of `sentences`, which are normalised already."""
+    """Train a sentencepiece model on `sentences`, which are normalised already.
+
+    Where they have more characters than the vocabulary has room for, as Chinese may, the most frequent ones take half
+    of the room and the others are left to byte fallback; `sentences` are then read twice.
+    """
+    characters: Counter[str] = Counter()
+
+    def counted() -> Iterator[str]:
+        for sentence in sentences:
+            characters.update(sentence)
+            yield sentence
+
+    try:
+        return _train(counted(), vocab_size)
+    except RuntimeError:  # sentencepiece has no other kind, and finds out before it begins to train
+        room = (vocab_size - len(SPECIAL_TOKENS) - NUM_BYTES - len(ASCII)) // 2
+        if len(characters) <= room:
+            raise
+    rare = str.maketrans(dict.fromkeys([character for character, _ in characters.most_common()[room:]], " "))
+    return _train((sentence.translate(rare) for sentence in sentences), vocab_size)
+
+
+def _train(sentences: Iterator[str], vocab_size: int) -> SentencePieceProcessor:
     model = io.BytesIO()
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
+            sentence_iterator=sentences,
             model_writer=model,
             vocab_size=vocab_size,
             hard_vocab_limit=False,  # a small corpus gives a smaller vocabulary

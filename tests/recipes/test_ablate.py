@@ -28,7 +28,7 @@ def adapted(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("adapted")
     (folder / "ctxsim").mkdir()
     (folder / "ctxsim/origin-tiny").symlink_to(planted / "origin")
-    for name in ("chunks", "tokenizer", "discriminator", "generator"):
+    for name in ("chunks", "tokenizer", "generator"):
         (folder / name).symlink_to(planted / name)
     harvest(**AdaptedFolder.find(str(folder)).harvest_values(1200), output=folder / "pairs")
     return folder

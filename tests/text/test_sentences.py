@@ -25,6 +25,27 @@ def test_paragraphs(paragraph: str, sentences: list[str]) -> None:
     assert split_paragraph(paragraph, "en") == sentences
 
 
+@pytest.mark.parametrize(
+    ("language", "paragraph", "sentences"),
+    [
+        ("zh", "今天很好。我们去散步！你来吗？来", ["今天很好。", "我们去散步！", "你来吗？", "来"]),
+        ("zh", "我们去\n公园 \n散步。\n好。", ["我们去公园散步。", "好。"]),
+        ("zh", "用\nPython\n写", ["用 Python 写"]),
+        ("zh", "他说：“我走了。她留下。”然后离开。", ["他说：“我走了。", "她留下。”", "然后离开。"]),
+        ("zh", "注（这很长。真的。）完了。", ["注（这很长。", "真的。）完了。"]),
+        ("ja", "彼は「行くよ。待って。」と言った。次。", ["彼は「行くよ。", "待って。」", "と言った。", "次。"]),
+        ("ja", "『行くよ。待って。』と言った。", ["『行くよ。", "待って。』と言った。"]),
+        ("km", "ខ្ញុំទៅ។ គាត់មក។ល្អ", ["ខ្ញុំទៅ។", "គាត់មក។", "ល្អ"]),
+        ("my", "ကျွန်တော်သွားသည်။သူလာသည်။", ["ကျွန်တော်သွားသည်။", "သူလာသည်။"]),
+        ("th", "วันนี้อากาศดีมากจริงๆ เราไปเดินเล่นที่สวนกัน", ["วันนี้อากาศดีมากจริงๆ", "เราไปเดินเล่นที่สวนกัน"]),
+        ("th", "นายสมชาย ใจดีไปเที่ยวทะเล กับ 3 คนและ John ด้วย", ["นายสมชาย ใจดีไปเที่ยวทะเล", "กับ 3 คนและ John ด้วย"]),
+        ("en", "วันนี้อากาศดีมากจริงๆ เราไปเดินเล่นที่สวนกัน", ["วันนี้อากาศดีมากจริงๆ เราไปเดินเล่นที่สวนกัน"]),
+    ],
+)
+def test_paragraphs_without_spaces(language: str, paragraph: str, sentences: list[str]) -> None:
+    assert split_paragraph(paragraph, language) == sentences
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_lost(seed: int) -> None:
     text = make_text(30, seed).replace("a ", ' "').replace("e ", ") (").replace("o ", ".” “")

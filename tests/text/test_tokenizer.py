@@ -131,3 +131,15 @@ def test_padding_and_truncation(folder: Path) -> None:
 def test_bad_input(folder: Path, ctxsim: Run, tmp_path: Path, flags: list[object], message: str) -> None:
     code, _, err = ctxsim("train-tokenizer", "--chunks", folder / "chunks", "--output", tmp_path / "out", *flags)
     assert code == 2 and message in err
+
+
+def test_more_characters_than_the_vocabulary_has_room_for() -> None:
+    """As a Chinese corpus may have: frequent ones become pieces, rare ones bytes, and nothing is lost."""
+    characters = [chr(0x4E00 + number) for number in range(2000)]
+    sentences = ["".join(characters[start::50]) + characters[start % 7] * 3 for start in range(50)]
+    normalizer = build_normalizer(lowercase=False)
+    tokenizer = build_tokenizer(train_sentencepiece(sentences, 600), normalizer)
+    assert tokenizer.get_vocab_size() <= 601  # with <mask>
+    for text in (*sentences, "人 and 水"):
+        assert tokenizer.decode(tokenizer.encode(text).ids) == text
+    assert characters[0] in tokenizer.encode(characters[1] + characters[0]).tokens

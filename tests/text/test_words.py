@@ -79,7 +79,7 @@ def test_what_is_built_on_words(language: str, tmp_path: Path) -> None:
     for system in (counts, LetterCosine(counts), Bm25(counts)):
         assert system.similarity(sentences, sentences) == pytest.approx([1, 1, 1])
         assert (system.similarity(sentences, [*sentences[1:], sentences[0]]) < 0.5).all()
-        assert (system.similarity(["".join(sentences)] * 3, sentences) > 0.3).all()
+        assert (system.similarity([" ".join(sentences)] * 3, sentences) > 0.3).all()
     index = TfidfIndex.build([[sentence] for sentence in sentences], tmp_path / "index")
     for number, (found, scores) in enumerate(index.search(sentences, 3)):
         assert found[0] == number and scores[0] == pytest.approx(1)

@@ -1,0 +1,21 @@
+"""Counts as lines for a reader."""
+
+from ctxsim_hf.runtime.counts import format_counts
+
+
+def test_columns_nested_counts_and_intervals() -> None:
+    counts = {
+        "chunks": {"train": 1234, "held_out": 5},
+        "left_gain": 2.71951,
+        "left_gain_low": 2.5,
+        "left_gain_high": 2.9,
+        "documents_skipped": {},
+        "finished": True,
+    }
+    assert format_counts(counts).splitlines() == [
+        "chunks             1,234 train, 5 held out",
+        "left gain          2.7195 (2.5000 to 2.9000)",
+        "documents skipped  0",
+        "finished           yes",
+    ]
+    assert format_counts({}) == ""
