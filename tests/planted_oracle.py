@@ -51,7 +51,9 @@ class PlantedOracle(ContextModel):
 
 def save_oracle(corpus: PlantedCorpus, folder: Path) -> Path:
     words = zip(corpus.names, corpus.surroundings, strict=True)
-    meanings = {word: number for number, (names, around) in enumerate(words) for word in (*names[0], *names[1], *around)}
+    meanings = {
+        word: number for number, (names, around) in enumerate(words) for word in (*names[0], *names[1], *around)
+    }
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"model_type": MODEL_TYPE, "meanings": meanings}))
     return folder

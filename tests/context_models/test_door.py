@@ -94,7 +94,9 @@ def test_beside_one_of_ours(ctxsim: Run, planted: Path, oracle: Path, tmp_path: 
     words = index_words(planted, oracle, "--discriminator", planted / "discriminator", "--output", tmp_path / "origin")
     assert ctxsim(*words)[0] == 0
     origin = OriginSimilarity.from_pretrained(tmp_path / "origin", num_contexts=20)
-    assert list(origin.models) == ["discriminator", MODEL_TYPE] and sorted(origin.index.stored) == sorted(origin.models)
+    assert list(origin.models) == ["discriminator", MODEL_TYPE] and sorted(origin.index.stored) == sorted(
+        origin.models
+    )
     check_paraphrases(origin)
 
 
@@ -141,5 +143,5 @@ def test_refused(ctxsim: Run, planted: Path, oracle: Path, tmp_path: Path, regis
     assert code == 2 and f"two context models answer the term 'left': light_generator and {MODEL_TYPE}" in err
     with pytest.raises(UserError, match="'ctxsim_generator' is taken by ctxsim_hf; choose another"):
         register_context_model("ctxsim_generator", PlantedOracle)
-    with pytest.raises(UserError, match="no context model is known for the model type 'bert'; .*ctxsim_discriminator"):
+    with pytest.raises(UserError, match=r"no context model is known for the model type 'bert'; .*ctxsim_light"):
         context_model_class("bert")

@@ -2,9 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np

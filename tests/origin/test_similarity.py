@@ -179,7 +179,10 @@ def test_command(ctxsim: Run, planted: Path, probes: list[Probe], tmp_path: Path
         (["one"], "expected two sentences, or --pairs FILE; got 1 sentences"),
         (["--pairs", "nowhere.tsv"], "cannot read 'nowhere.tsv': No such file"),
         (["--weights", "1", "1", "--mode", "zscore", "--", "a", "b"], "--weights takes 4 numbers"),
-        (["a", "b", "--mode", "euclid"], "--compare-by must be one of cosine, centered, zscore, whitened, got 'euclid'"),
+        (
+            ["a", "b", "--mode", "euclid"],
+            "--compare-by must be one of cosine, centered, zscore, whitened, got 'euclid'",
+        ),
     ],
 )
 def test_command_errors(ctxsim: Run, planted: Path, words: list[str], message: str) -> None:
