@@ -24,7 +24,6 @@ from benchmarks.bench_origin import demo_origin
 from benchmarks.report import report
 from ctxsim_hf.harvest.drawing import Drawing, Mix, Pairs
 from ctxsim_hf.harvest.harvest_arguments import MIXES
-from ctxsim_hf.harvest.scoring import score_group, score_pairs
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
 BIN = Path(sys.executable).parent
@@ -52,16 +51,15 @@ def groups(origin: OriginSimilarity, mode: str, number: int) -> Iterator[tuple[l
     """Sentences and pairs of the groups that a harvest in this mode would draw first."""
     drawing = Drawing(origin.index, Mix(farthest=256, **MIXES[mode]), (5, 40), seed=0)  # type: ignore[arg-type]
     for group in islice(drawing.groups("train"), number):
-        yield origin.index.sentences(group.sentences), drawing.pairs(group)
+        yield origin.index.texts(group.sentences), drawing.pairs(group)
 
 
 def modes(folder: Path, number: int, details: dict[str, Any]) -> list[dict[str, Any]]:
     """Milliseconds a pair: group mode, pair mode, and one call of `compare` for each pair of the latter."""
     origin = OriginSimilarity.from_pretrained(folder)
-    origin.context_sets.max_remembered = 1
-    score_group(origin, *first_group(origin, "group"))  # files are mapped, threads are there
-    by_group = per_pair(origin, score_group, "group", number)
-    by_pair = per_pair(origin, score_pairs, "pair", number)
+    origin.contexts.sets.max_remembered = 1
+    origin.label(*first_group(origin, "group"), "group")  # files are mapped, threads are there
+    by_group, by_pair = (per_pair(origin, mode, number) for mode in ("group", "pair"))
     forgetful, mindful = (one_call_a_pair(folder, number, remember) for remember in (False, True))
     details["milliseconds a pair"] = {
         "group mode": by_group,
@@ -82,11 +80,11 @@ def first_group(origin: OriginSimilarity, mode: str) -> tuple[list[str], np.ndar
     return sentences, pairs.members
 
 
-def per_pair(origin: OriginSimilarity, scorer: Any, mode: str, number: int) -> float:
+def per_pair(origin: OriginSimilarity, mode: str, number: int) -> float:
     drawn = list(groups(origin, mode, number))
     start = time.perf_counter()
     for sentences, pairs in drawn:
-        scorer(origin, sentences, pairs.members)
+        origin.label(sentences, pairs.members, mode)
     return 1e3 * (time.perf_counter() - start) / sum(len(pairs.members) for _, pairs in drawn)
 
 
@@ -104,8 +102,8 @@ def one_call_a_pair(folder: Path, number: int, remember: bool) -> float:
         (pair,) = origin.compare([sentence1], [sentence2])
         _ = pair.similarity, pair.spread
         if not remember:
-            origin._judged.clear()
-            origin.context_sets._remembered.clear()
+            origin.contexts._judged.clear()
+            origin.contexts.sets._remembered.clear()
     return 1e3 * (time.perf_counter() - start) / len(rows)
 
 
@@ -113,7 +111,7 @@ def agreement(origin: OriginSimilarity, number: int) -> float:
     labels = []
     for sentences, pairs in groups(origin, "group", number):
         some = pairs.members[:100]
-        labels.append([score_pairs(origin, sentences, some)[0], score_group(origin, sentences, some)[0]])
+        labels.append([origin.label(sentences, some, mode)[0] for mode in ("pair", "group")])
     return float(spearmanr(*np.concatenate(labels, axis=1))[0])
 
 

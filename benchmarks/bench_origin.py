@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from ctxsim_hf.origin.term_scorers import LightGeneratorScorer, Seq2SeqScorer, TokenLimits
 
 import ctxsim_hf
 from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
+from ctxsim_hf.context_models.light.scoring import LightContextModel
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfig
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
+from ctxsim_hf.context_models.seq2seq.scoring import Seq2SeqContextModel
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.origin.comparison import comparable, cosine
 from ctxsim_hf.origin.fit_score import ContextScorer
@@ -61,12 +62,12 @@ def demo_origin(scratch: Path) -> Path:
 def some_sentences(origin: OriginSimilarity, number: int, seed: int = 0) -> list[str]:
     lengths = origin.index.chunks.lengths
     ordinary = np.flatnonzero((lengths >= 5) & (lengths <= 40))
-    return origin.index.sentences(np.random.default_rng(seed).choice(ordinary, number))
+    return origin.index.texts(np.random.default_rng(seed).choice(ordinary, number))
 
 
 def some_contexts(origin: OriginSimilarity, number: int, seed: int = 0) -> np.ndarray:
     rows = np.random.default_rng(seed).integers(0, origin.index.num_contexts, number)
-    return origin.index.contexts_at(np.sort(rows))
+    return origin.index.chunks.contexts_at(np.sort(rows))
 
 
 def light_scores(folder: Path, details: dict[str, Any]) -> list[dict[str, Any]]:
@@ -75,7 +76,7 @@ def light_scores(folder: Path, details: dict[str, Any]) -> list[dict[str, Any]]:
     sentences, contexts = some_sentences(origin, 256), some_contexts(origin, 2000)
 
     def score() -> Any:
-        return origin.scorer.score(sentences, origin.index.tokens(contexts))
+        return origin.contexts.scorer.score(sentences, origin.index.contexts(contexts))
 
     speed = len(sentences) * len(contexts) / best(score)
     details["light fit scores a second, three generator terms"] = speed
@@ -86,12 +87,11 @@ def against_no_caches(folder: Path, details: dict[str, Any]) -> dict[str, Any]:
     """The scores of a pair and its background, against a version that computes every score from tokens alone."""
     origin = OriginSimilarity.from_pretrained(folder, weights=GENERATORS_ALONE)
     sentences, contexts = some_sentences(origin, 258), some_contexts(origin, 200)
-    stored = origin.index.tokens(contexts)
-    with_caches = best(lambda: origin.scorer.score(sentences, stored)) / (258 * 200)
+    scorer, nothing_stored = origin.contexts.scorer, replace(origin.index, stored={})
+    with_caches = best(lambda: scorer.score(sentences, origin.index.contexts(contexts))) / (258 * 200)
 
     def one_score(row: int) -> Any:
-        context = origin.index.tokens(contexts[row : row + 1])
-        return origin.scorer.score(sentences[row : row + 1], replace(context, normalisers=None))
+        return scorer.score(sentences[row : row + 1], nothing_stored.contexts(contexts[row : row + 1]))
 
     without = best(lambda: [one_score(row) for row in range(20)]) / 20
     details["light, microseconds a score"] = {"with caches": 1e6 * with_caches, "without": 1e6 * without}
@@ -101,21 +101,17 @@ def against_no_caches(folder: Path, details: dict[str, Any]) -> dict[str, Any]:
 def seq2seq_scores(folder: Path, details: dict[str, Any]) -> dict[str, Any]:
     """The preset small, untrained: one forward for each sentence, context and question, against our batches."""
     origin = OriginSimilarity.from_pretrained(folder)
-    light = next(scorer for scorer in origin.scorer.scorers if isinstance(scorer, LightGeneratorScorer))
-    scorer = ContextScorer(
-        [Seq2SeqScorer({"all": small_model(light.limits, len(origin.scorer.tokenizer))}, light.limits)],
-        origin.scorer.tokenizer,
-        origin.index.width,
-        GENERATORS_ALONE,
-    )
+    light = next(model for model in origin.models.values() if isinstance(model, LightContextModel))
+    model = small_model(light.model.config.max_sentence_tokens, len(light.tokenizer))
+    scorer = ContextScorer({"seq2seq": Seq2SeqContextModel(model, light.tokenizer)}, GENERATORS_ALONE)
     sentences, contexts = some_sentences(origin, 8), some_contexts(origin, 20)
-    tokens = [origin.index.tokens(contexts[column : column + 1]) for column in range(len(contexts))]
+    single = [origin.index.contexts(contexts[column : column + 1]) for column in range(len(contexts))]
 
     def one_by_one() -> np.ndarray:
-        return np.array([[scorer.score([sentence], context)[0, 0] for context in tokens] for sentence in sentences])
+        return np.array([[scorer.score([sentence], context)[0, 0] for context in single] for sentence in sentences])
 
     def together() -> np.ndarray:
-        return scorer.score(sentences, origin.index.tokens(contexts))
+        return scorer.score(sentences, origin.index.contexts(contexts))
 
     difference = float(np.abs(one_by_one() - together()).max())
     slow, fast = best(one_by_one, 2), best(together, 3)
@@ -124,7 +120,7 @@ def seq2seq_scores(folder: Path, details: dict[str, Any]) -> dict[str, Any]:
     return {"measure": "seq2seq: batches over one forward each", "ratio": slow / fast, "wanted": ">= 2.5"}
 
 
-def small_model(limits: TokenLimits, vocab_size: int) -> ContextGeneratorModel:
+def small_model(max_sentence_tokens: int, vocab_size: int) -> ContextGeneratorModel:
     sizes = preset_sizes("small", "generator")
     torch.manual_seed(0)
     return ContextGeneratorModel(
@@ -137,7 +133,8 @@ def small_model(limits: TokenLimits, vocab_size: int) -> ContextGeneratorModel:
             decoder_attention_heads=sizes["heads"],
             encoder_ffn_dim=sizes["ffn_size"],
             decoder_ffn_dim=sizes["ffn_size"],
-            max_position_embeddings=len(DIRECTIONS) * (limits.max_sentence_tokens + 1) + 1,
+            max_position_embeddings=len(DIRECTIONS) * (max_sentence_tokens + 1) + 1,
+            max_sentence_tokens=max_sentence_tokens,
             direction="all",
             max_sentences=3,
         )

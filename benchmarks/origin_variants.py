@@ -1,5 +1,5 @@
-"""What each choice in Origin is worth: Spearman on STSb validation for modes, terms, ways to choose contexts, lexical
-weights, and TF-IDF beside them. This is how the defaults were chosen (docs/experiments.md).
+"""What each choice in Origin is worth: Spearman on STSb validation for comparisons, terms, ways to choose contexts,
+signals, and TF-IDF beside them. This is how the defaults were chosen (docs/experiments.md).
 
     python -m benchmarks.origin_variants --origin DIR --data-root DIR [--limit PAIRS] [--only NAME ...]
 """
@@ -11,16 +11,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ctxsim_hf.context_models.score_weights import TERMS, ScoreWeights
+from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.evaluation.evaluate import TaskResult, evaluate_similarity
-from ctxsim_hf.origin.comparison import MODES
+from ctxsim_hf.origin.comparison import COMPARISONS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
-    **{f"mode {mode}": {"mode": mode} for mode in MODES if mode != "whitened"},
+    **{f"compared by {name}": {"compare_by": name} for name in COMPARISONS if name != "whitened"},
     "all four terms": {"weights": ScoreWeights()},
     **{f"{term} term alone": {"weights": ScoreWeights(**{t: float(t == term) for t in TERMS})} for term in TERMS},
     "random contexts": {"strategy": "random"},
@@ -28,8 +29,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "20 contexts": {"num_contexts": 20},
     "200 contexts": {"num_contexts": 200, "screen_chunks": 1000},
     "20,000 chunks screened": {"screen_chunks": 20_000},
-    **{f"lexical weight {weight}": {"lexical_weight": weight} for weight in (0.5, 1.0, 2.0)},
-    "the paper's modes and weights": {"mode": "cosine", "weights": ScoreWeights(), "screen_chunks": 20_000},
+    **{f"and words, weight {weight}": {"signals": {"contexts": 1, "words": weight}} for weight in (0.5, 1.0, 2.0)},
+    "the paper's comparison and weights": {"compare_by": "cosine", "weights": ScoreWeights(), "screen_chunks": 20_000},
 }
 
 
@@ -50,7 +51,7 @@ def main() -> None:
         found[name] = {"spearman": result.main.value, "pairs": result.pairs, "seconds": seconds}
         print(f"| {name} | {show(result)} | {seconds:.0f} |", flush=True)
 
-    counts = TfidfCosine.load(Path(args.origin) / "lexical")
+    counts = TfidfCosine.load(Path(args.origin) / "signals/words")
     measure("TF-IDF", counts)
     measure("letters", LetterCosine(counts))
     with tempfile.TemporaryDirectory() as cache:  # variants that judge in the same contexts find them once

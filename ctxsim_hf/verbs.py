@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields
 from numbers import Integral, Real
 from os import PathLike, fspath
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from ctxsim_hf.runtime.errors import UserError
 
@@ -114,7 +114,7 @@ def build_arguments(arguments_class: Any, values: Mapping[str, Any]) -> Any:
 
 def _plain(name: str, value: Any, hint: Any) -> Any:
     """Return the value as the command line would parse it."""
-    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for kind in kinds:
         if get_origin(kind) is list:
             items = value if isinstance(value, list | tuple) else [value]

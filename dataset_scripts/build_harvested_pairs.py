@@ -148,7 +148,7 @@ def _size_category(number: int) -> str:
 def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, Any]:
     """What the template asks for."""
     made, origin, settings = record["arguments"], record["inputs"]["origin"], record["inputs"]["settings"]
-    share, lexical = made["random_share"], settings["lexical_weight"]
+    share, signals = made["random_share"], {name: w for name, w in settings["signals"].items() if w}
     return {
         **record["counts"],
         "repo_id": arguments.repo_id,
@@ -158,7 +158,7 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
         "num_pairs": f"{sum(record['counts']['pairs'].values()):,}",
         "arguments": made,
         "settings": settings,
-        "lexical": f", averaged with the cosine of the words' letters at the weight {lexical}" if lexical else "",
+        "signals": signals,
         "share": "every one counts" if share == 1 else f"those that are random make up {share:.0%} at most",
         "corpora": ", ".join(corpus["name"] for corpus in corpora(origin["inputs"]["chunks"])),
         "recipe": json.dumps({"origin": origin["xxh3_128"], "settings": settings, "arguments": made}, indent=2),

@@ -14,11 +14,14 @@ ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
+# Before any test module or other conftest.py imports a Hugging Face library, which read these once; other processes
+# inherit them.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="ctxsim-tests-")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    # Before any test module imports a Hugging Face library, which read these once; other processes inherit them.
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
-    os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="ctxsim-tests-")
     config.add_cleanup(lambda: shutil.rmtree(os.environ["HF_HOME"], ignore_errors=True))
 
 

@@ -16,7 +16,7 @@ from ctxsim_hf.text.lexical import TfidfCosine, count_words
 from ctxsim_hf.text.reading import Columns, Corpus, Flaw
 from ctxsim_hf.text.sentences import split_document
 
-FORMAT = 4  # raise it whenever the same text would be counted differently
+FORMAT = 5  # raise it whenever the same text would be counted differently
 TASK_CHARS = 2_000_000  # of text that a worker counts at once
 
 Counts = tuple[Counter[str], int]  # words, and the number of sentences

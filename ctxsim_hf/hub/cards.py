@@ -140,5 +140,5 @@ def _corpora(inputs: Any) -> Iterator[dict[str, Any]]:
 
 def same_documents(inputs: dict[str, Any]) -> bool:
     """Whether the models of an origin learned from the very chunks that it indexes."""
-    models = [inputs.get("discriminator", {}), *inputs.get("generator", ())]
+    models = inputs.get("context_models", ())
     return all(model.get("inputs", {}).get("chunks") == inputs.get("chunks") for model in models)

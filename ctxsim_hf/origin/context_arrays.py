@@ -6,7 +6,7 @@ of processes.
 
 import shutil
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
 
 BLOCKS = "blocks"
-CHUNKS_PER_BLOCK = 4000  # whose sentences are encoded together
+CHUNKS_PER_BLOCK = 4000
 
 
 @dataclass
@@ -37,15 +37,29 @@ class ContextArrays(FileBlocks):
 
     # Pickled with the work, so that a worker knows what its parent registered.
     registered: dict[str, type[ContextModel]] = field(default_factory=registered_context_models)
+    chunks_per_block: int = CHUNKS_PER_BLOCK  # whose sentences are encoded together
 
     @cached_property
     def _chunks(self) -> TokenizedChunks:
         return open_tokenized(self.folder / INDEX / TOKENS)
 
+    @cached_property
+    def _opened(self) -> tuple[dict[str, ContextModel], IndexSentences, int]:
+        """What all blocks need. On the CPU: there may be many such processes, and what they store should be the same
+        on every machine."""
+        disable_progress_bar()  # of reading weights: every process would show one
+        layout = Layout.load(self.folder)
+        names = layout.storing_models(self.folder)
+        models = {name: load_context_model(self.folder / CONTEXT_MODELS / name) for name in names}
+        sentences = IndexSentences(
+            open_texts(self.folder / INDEX), self._chunks, open_tokenizer(self.folder / TOKENIZER)
+        )
+        return models, sentences, layout.width
+
     def blocks(self) -> list[str]:
         if not Layout.load(self.folder).storing_models(self.folder):
             return []
-        return [f"{BLOCKS}/{start:09d}.npz" for start in range(0, self._chunks.num_chunks, CHUNKS_PER_BLOCK)]
+        return [f"{BLOCKS}/{start:09d}.npz" for start in range(0, self._chunks.num_chunks, self.chunks_per_block)]
 
     def is_done(self, name: str) -> bool:
         return super().is_done(name) or (self.folder / INDEX / STORED).exists()
@@ -55,8 +69,8 @@ class ContextArrays(FileBlocks):
         for model_type, model_class in self.registered.items():
             register_context_model(model_type, model_class)
         start = int(Path(name).stem)
-        block = np.arange(start, min(self._chunks.num_chunks, start + CHUNKS_PER_BLOCK))
-        models, sentences, width = _open(self.folder)
+        block = np.arange(start, min(self._chunks.num_chunks, start + self.chunks_per_block))
+        models, sentences, width = self._opened
         contexts = Contexts(sentences, *self._chunks.neighbours(self._chunks.contexts_of(block), width))
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -93,15 +107,3 @@ class ContextArrays(FileBlocks):
                 whole[row : row + len(part)] = part
                 row += len(part)
             whole.flush()
-
-
-@lru_cache(maxsize=1)
-def _open(folder: Path) -> tuple[dict[str, ContextModel], IndexSentences, int]:
-    """Open what a process needs for all its blocks. On the CPU: there may be many such processes, and what they store
-    should be the same on every machine."""
-    disable_progress_bar()  # of reading weights: every process would show one
-    layout = Layout.load(folder)
-    names = layout.storing_models(folder)
-    models = {name: load_context_model(folder / CONTEXT_MODELS / name) for name in names}
-    tokens = open_tokenized(folder / INDEX / TOKENS)
-    return models, IndexSentences(open_texts(folder / INDEX), tokens, open_tokenizer(folder / TOKENIZER)), layout.width

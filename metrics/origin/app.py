@@ -12,7 +12,7 @@ COLUMNS = ["who fits", "context", "fit of the first", "fit of the second", "docu
 WIDTHS = ["10%", "50%", "12%", "12%", "16%"]
 NOTE = """
 Two sentences are alike if they fit the same contexts. The **similarity** is 1 for equal sentences and around 0 for
-sentences that have nothing to do with each other (far above 0 in the mode `cosine`).
+sentences that have nothing to do with each other (far above 0 where the origin compares by `cosine`).
 The **spread** says how far it moves when other contexts are drawn.
 A **fit** is counted in deviations above what background sentences of the corpus reach in the same context.
 """

@@ -1,6 +1,7 @@
 """Origin as an `evaluate` metric: how alike are predictions and references, by the contexts they fit."""
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -8,6 +9,7 @@ import datasets
 import evaluate
 
 from ctxsim_hf import OriginSimilarity, ScoreWeights
+from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN
 
 _DESCRIPTION = """
@@ -31,7 +33,8 @@ Args:
     references (`list` of `str`): The other side, as many.
     origin (`str`): Folder made by `ctxsim index`, or its id on the Hub. Defaults to `ctxsim/origin-light`.
     weights (`list` of four `float`): Of the discriminative, sentence, left and right terms.
-    settings: Any other setting of `ctxsim_hf.origin.settings.OriginSettings`, e.g. `mode` or `num_contexts`.
+    signals (`dict` of `str` to `float`): Weights of the signals, e.g. `{"contexts": 1, "words": 0.5}`.
+    settings: Any other setting of `ctxsim_hf.origin.settings.OriginSettings`, e.g. `compare_by` or `num_contexts`.
 Returns:
     scores (`list` of `float`): The similarity of each pair, 1 for equal sentences.
     mean (`float`): Their mean; nan for no pairs.
@@ -51,7 +54,10 @@ Examples:
 @lru_cache(maxsize=2)
 def _open(origin: str, settings: tuple[tuple[str, Any], ...]) -> OriginSimilarity:
     """Once for a process, not once for a call."""
-    return OriginSimilarity.from_pretrained(origin, **dict(settings))
+    values = dict(settings)
+    if "signals" in values:
+        values["signals"] = dict(values["signals"])
+    return OriginSimilarity.from_pretrained(origin, **values)
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
@@ -81,7 +87,9 @@ class Origin(evaluate.Metric):
         self, predictions: list[str], references: list[str], origin: str = DEFAULT_ORIGIN, **settings: Any
     ) -> dict[str, Any]:
         if "weights" in settings:
-            settings["weights"] = ScoreWeights(*settings["weights"])
+            settings["weights"] = _score_weights(settings["weights"])
+        if "signals" in settings:
+            settings["signals"] = tuple(settings["signals"].items())  # which has a hash
         system = _open(str(origin), tuple(sorted(settings.items())))
         pairs = [(pair.similarity, pair.spread) for pair in system.compare(predictions, references)]
         scores = [score for score, _ in pairs]
@@ -91,6 +99,14 @@ class Origin(evaluate.Metric):
             "spread": [spread for _, spread in pairs],
             "signature": system.signature,
         }
+
+
+def _score_weights(weights: Sequence[float]) -> ScoreWeights:
+    if len(weights) != len(TERMS):
+        raise ValueError(
+            f"`weights` must be {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(weights)}: {weights}."
+        )
+    return ScoreWeights(*weights)
 
 
 def _check_texts(**sides: Any) -> None:

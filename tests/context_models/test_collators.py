@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from ctxsim_hf.context_models.collators import GeneratorCollator, SentenceCollator, SpecialIds, draw_negatives
+from ctxsim_hf.context_models.collators import SentenceCollator, draw_negatives
 from ctxsim_hf.context_models.context_data import ContextData
+from ctxsim_hf.context_models.sentence_tensors import SpecialIds
+from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
 SPECIAL = SpecialIds(bos=0, pad=1, eos=2)

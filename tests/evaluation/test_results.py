@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.evaluation.cases import find_cases
-from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.examples import Examples, GradedPairs, Triplets
 from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare, judge
 from ctxsim_hf.evaluation.systems import PairScorer
@@ -102,16 +102,16 @@ def test_each_distinct_sentence_is_encoded_once_over_all_tasks() -> None:
         GradedPairs("stsb", "test", ["x", "yy", "x"], ["zzz", "x", "yy"], np.array([1.0, 2.0, 3.0])),
         Triplets("wikipedia-sections", "test", ["yy"], ["x"], ["new one"]),
     ]
-    result = judge("encoder", [EncoderSimilarity(encode)], tasks)
+    result = judge("encoder", [EncoderSignal(encode)], tasks)
     assert sorted(seen) == ["new one", "x", "yy", "zzz"]
     assert result.tasks[0].scores[0][0] == pytest.approx((1 * 3 + 1) / math.sqrt(2 * 10))  # (1, 1) and (3, 1)
 
 
 def test_zero_vectors_have_no_angle() -> None:
-    zero = EncoderSimilarity(lambda sentences: np.zeros((len(sentences), 3)))
+    zero = EncoderSignal(lambda sentences: np.zeros((len(sentences), 3)))
     assert zero.similarity(["a"], ["b"]).tolist() == [0]
     with pytest.raises(UserError, match="a vector for each of 2 sentences"):
-        EncoderSimilarity(lambda sentences: np.zeros(3)).similarity(["a"], ["b"])
+        EncoderSignal(lambda sentences: np.zeros(3)).similarity(["a"], ["b"])
 
 
 @pytest.mark.parametrize(

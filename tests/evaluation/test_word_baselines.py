@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.evaluation.bm25 import Bm25
-from ctxsim_hf.evaluation.encoders import EncoderSimilarity
 from ctxsim_hf.evaluation.word_vectors import SIF_A, WordVectors, read_vectors
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.lexical import TfidfCosine
@@ -81,7 +81,7 @@ def test_sif_by_hand(tmp_path: Path) -> None:
 def test_words_of_a_real_sentence(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(["it", "'s", "do", "n't", "5,000", "-"])))
-    words = EncoderSimilarity(WordVectors(str(path)).encode)
+    words = EncoderSignal(WordVectors(str(path)).encode)
     assert words.similarity(["It's", "don't", "5,000-5,000"], ["it 's", "do n't", "5,000 - 5,000"]) == pytest.approx(
         [1] * 3
     )

@@ -67,7 +67,7 @@ def test_near_sentences_are_at_their_ranks(index: ContextIndex) -> None:
     weight = {token: np.log((1 + counts.total()) / (1 + count)) ** 2 for token, count in counts.items()}
     group = next(drawing.groups("train"))
     seed = int(group.sentences[0])
-    ((chunks, _),) = index.tfidf.search(index.sentences([seed]), NEAR_CHUNKS)
+    ((chunks, _),) = index.tfidf.search(index.texts([seed]), NEAR_CHUNKS)
     likeness = {
         number: sum(weight[t] for t in tokens[number] if t in tokens[seed])
         / sum(map(weight.get, tokens[number])) ** 0.5

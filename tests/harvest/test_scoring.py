@@ -7,19 +7,24 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ctxsim_hf.harvest.context_pool import choose_pool
-from ctxsim_hf.harvest.scoring import score_group, score_pairs
-from ctxsim_hf.origin.comparison import MODES, comparable, context_spread, cosine
+from ctxsim_hf.harvest.scoring import SCORERS
+from ctxsim_hf.origin.comparison import COMPARISONS, comparable, context_spread, cosine
+from ctxsim_hf.origin.context_pool import choose_pool
 from ctxsim_hf.origin.context_set import jaccard
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 
+score_pairs, score_group = SCORERS["pair"], SCORERS["group"]
+SETTINGS: list[dict[str, Any]] = [
+    *({"compare_by": name} for name in COMPARISONS),
+    {"signals": {"contexts": 1, "words": 0.5}},
+]
 PAIRS = np.array([[0, 1], [2, 0], [1, 2], [3, 7]])
 
 
 @pytest.fixture(scope="module")
 def sentences(origin: OriginSimilarity) -> list[str]:
-    return origin.index.sentences(np.arange(100, 3000, 365))
+    return origin.index.texts(np.arange(100, 3000, 365))
 
 
 def open_origin(planted: Path, **settings: Any) -> OriginSimilarity:
@@ -27,7 +32,7 @@ def open_origin(planted: Path, **settings: Any) -> OriginSimilarity:
     return OriginSimilarity.from_pretrained(planted / "origin", **small | settings)
 
 
-@pytest.mark.parametrize("settings", [{"mode": mode} for mode in MODES] + [{"lexical_weight": 0.5}])
+@pytest.mark.parametrize("settings", SETTINGS)
 def test_a_pair_has_the_score_of_origin(planted: Path, sentences: list[str], settings: dict[str, Any]) -> None:
     origin = open_origin(planted, **settings)
     scores, spreads = score_pairs(origin, sentences, PAIRS)
@@ -37,39 +42,38 @@ def test_a_pair_has_the_score_of_origin(planted: Path, sentences: list[str], set
     np.testing.assert_allclose(spreads, [pair.spread for pair in expected], atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"mode": mode} for mode in MODES] + [{"lexical_weight": 0.5}])
+@pytest.mark.parametrize("settings", SETTINGS)
 def test_a_group_is_compared_in_its_pool(planted: Path, sentences: list[str], settings: dict[str, Any]) -> None:
     origin = open_origin(planted, **settings)
     scores, spreads = score_group(origin, sentences, PAIRS)
-    contexts, _ = choose_pool(origin, sentences, 20)
-    tokens = origin.index.tokens(contexts)
-    background = origin.scorer.weights.combine(
-        origin.scorer.terms(origin.background, origin.scorer.prepare_contexts(tokens))
-    )
-    vectors = comparable(origin.settings.mode, origin.scorer.score(sentences, tokens), background)
-    lexical = origin.settings.lexical_weight
+    contexts, _ = choose_pool(origin.contexts.sets, sentences, 20)
+    scorer, found = origin.contexts.scorer, origin.index.contexts(contexts)
+    background = scorer.score(origin.background, found)
+    vectors = comparable(origin.settings.compare_by, scorer.score(sentences, found), background)
+    share = origin.shares["contexts"]
+    assert ("words" in origin.signals) == (share < 1)
     for (first, second), score, spread in zip(PAIRS, scores, spreads, strict=True):
         expected = cosine(vectors[first], vectors[second])
-        if lexical:
-            overlap = origin.lexical.similarity([sentences[first]], [sentences[second]])[0]
-            expected = (expected + lexical * overlap) / (1 + lexical)
+        if share < 1:
+            overlap = origin.signals["words"].similarity([sentences[first]], [sentences[second]])[0]
+            expected = share * expected + (1 - share) * overlap
         assert score == pytest.approx(expected, abs=1e-5)
-        assert spread == pytest.approx(context_spread(vectors[first], vectors[second]) / (1 + lexical), abs=1e-5)
+        assert spread == pytest.approx(share * context_spread(vectors[first], vectors[second]), abs=1e-5)
 
 
 def test_every_score_is_computed_once(
     origin: OriginSimilarity, sentences: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets = list(origin.context_sets(sentences))  # found beforehand, and remembered
+    sets = list(origin.contexts.sets(sentences))  # found beforehand, and remembered
     shapes = []
-    terms = origin.scorer.terms
+    terms = origin.contexts.scorer.terms
 
     def counting(*prepared: Any) -> dict[str, np.ndarray]:
         found = terms(*prepared)
         shapes.append(next(iter(found.values())).shape)
         return found
 
-    monkeypatch.setattr(origin.scorer, "terms", counting)
+    monkeypatch.setattr(origin.contexts.scorer, "terms", counting)
     every_pair = np.stack(np.triu_indices(len(sentences), 1), axis=1)
     score_pairs(origin, sentences, every_pair)
     different = len(np.unique(np.concatenate(sets)))
@@ -78,13 +82,13 @@ def test_every_score_is_computed_once(
 
 def test_a_pool_is_diverse_and_holds_no_sentence_of_the_group(origin: OriginSimilarity) -> None:
     index, store = origin.index, origin.index.chunks
-    sentences = index.sentences(np.arange(90, 99))  # of one chunk, the context of which fits them best
-    contexts, scores = choose_pool(origin, sentences, 20)
+    sentences = index.texts(np.arange(90, 99))  # of one chunk, the context of which fits them best
+    contexts, scores = choose_pool(origin.contexts.sets, sentences, 20)
     assert len(contexts) == 20 and scores.shape == (9, 20)
     assert len(set(store.chunks_of(contexts).tolist())) == 20
     likeness = jaccard(store.pick(contexts - 1))
     assert (likeness[~np.eye(20, dtype=bool)] < 0.5).all()
-    sides = {text for chunk, place in index.text(contexts) for text in chunk.sentences[place - 1 : place + 2 : 2]}
+    sides = {text for chunk, place in index.chunk_of(contexts) for text in chunk.sentences[place - 1 : place + 2 : 2]}
     assert not sides & set(sentences)
 
 

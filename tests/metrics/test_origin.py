@@ -54,12 +54,27 @@ def test_one_at_a_time_and_in_batches(metric: Any) -> None:
 
 def test_settings(metric: Any) -> None:
     whitened, cosine = (
-        metric.compute(predictions=FIRST, references=SECOND, mode=mode, weights=[0, 1, 1, 1])
-        for mode in ("whitened", "cosine")
+        metric.compute(predictions=FIRST, references=SECOND, compare_by=comparison, weights=[0, 1, 1, 1])
+        for comparison in ("whitened", "cosine")
     )
     assert whitened["signature"] != cosine["signature"]
-    assert "mode:cosine" in cosine["signature"] and "weights:0,1,1,1" in cosine["signature"]
+    assert "compare_by:cosine" in cosine["signature"] and "weights:0,1,1,1" in cosine["signature"]
     assert cosine["scores"][0] > 0.9
+    for weights in ([1, 1, 1], [1, 1, 1, 1, 1]):
+        expected = rf"`weights` must be 4 numbers \(discriminative, sentence, left, right\), got {len(weights)}: "
+        with pytest.raises(ValueError, match=expected):
+            metric.compute(predictions=FIRST, references=SECOND, weights=weights)
+
+
+def test_signals(metric: Any, planted: Path) -> None:
+    from ctxsim_hf import OriginSimilarity
+
+    signals = {"contexts": 1, "words": 0.5}
+    result = metric.compute(predictions=FIRST, references=SECOND, signals=signals)
+    expected = OriginSimilarity.from_pretrained(planted / "origin", signals=signals)
+    assert result["scores"] == pytest.approx(expected.similarity(FIRST, SECOND).tolist())
+    assert "|signals:contexts=1+words=0.5|" in result["signature"]
+    assert result["scores"] != metric.compute(predictions=FIRST, references=SECOND)["scores"]
 
 
 def test_odd_input(metric: Any) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxsim_hf.origin.comparison import (
-    MODES,
+    COMPARISONS,
     RESAMPLES,
     comparable,
     context_spread,
@@ -57,11 +57,11 @@ def test_whitening_undoes_repetition() -> None:
     assert abs(cosine(*comparable("whitened", scores[:, repeat], background[:, repeat], ridge=1e-6))) < 0.2
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_same_and_empty(mode: str) -> None:
-    same = comparable(mode, SCORES[[0, 0]], BACKGROUND)
+@pytest.mark.parametrize("compare_by", COMPARISONS)
+def test_same_and_empty(compare_by: str) -> None:
+    same = comparable(compare_by, SCORES[[0, 0]], BACKGROUND)
     assert cosine(*same) == pytest.approx(1) and context_spread(*same) == pytest.approx(0, abs=1e-7)
-    empty = comparable(mode, np.zeros((2, 0)), np.zeros((4, 0)))
+    empty = comparable(compare_by, np.zeros((2, 0)), np.zeros((4, 0)))
     assert cosine(*empty) == 0 and math.isnan(context_spread(*empty))
 
 
@@ -94,7 +94,7 @@ def test_many_pairs_and_contexts_drawn_again() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(UserError, match="unknown similarity mode 'euclid'; expected one of cosine, centered"):
+    with pytest.raises(UserError, match="unknown comparison 'euclid'; expected one of cosine, centered"):
         comparable("euclid", SCORES, BACKGROUND)
     with pytest.raises(UserError, match="needs background sentences"):
         comparable("zscore", SCORES, np.zeros((0, 2)))

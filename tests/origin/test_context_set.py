@@ -45,23 +45,24 @@ def sentence() -> str:
 
 def context_set(planted: Path, sentence: str, **settings: object) -> tuple[OriginSimilarity, np.ndarray]:
     origin = OriginSimilarity.from_pretrained(planted / "origin", **settings)
-    (contexts,) = origin.context_sets([sentence])
+    (contexts,) = origin.contexts.sets([sentence])
     return origin, contexts
 
 
 def test_two_step_follows_its_own_definition(planted: Path, sentence: str) -> None:
     """By brute force: rank all contexts of the screened chunks by the discriminator in full precision, then by S."""
     origin, contexts = context_set(planted, sentence, num_contexts=20, weights=ScoreWeights())
-    index, scorer = origin.index, origin.scorer
+    index, scorer = origin.index, origin.contexts.scorer
+    key = np.array([sentence_key(sentence)], np.uint64)
     ((chunks, _),) = index.tfidf.search([sentence], origin.settings.screen_chunks)
-    candidates = index.without(sentence, index.chunks.contexts_of(np.sort(chunks).astype(np.int64)))
-    terms = scorer.terms(scorer.prepare_sentences([sentence]), scorer.prepare_contexts(index.tokens(candidates)))
+    candidates = index.without(key, index.screened_contexts(np.sort(chunks)))
+    terms = scorer.terms(scorer.prepare_sentences([sentence]), scorer.prepare_contexts(index.contexts(candidates)))
     reached = candidates[np.argsort(-terms["discriminative"][0], kind="stable")][:80]
-    (fit,) = scorer.score([sentence], index.tokens(reached))
+    (fit,) = scorer.score([sentence], index.contexts(reached))
     best = reached[np.argmax(fit)]
     assert contexts[0] == best
     assert set(contexts) <= set(reached)
-    (chosen_fit,) = scorer.score([sentence], index.tokens(contexts))
+    (chosen_fit,) = scorer.score([sentence], index.contexts(contexts))
     assert (np.diff(chosen_fit) <= 0).all()
 
 
@@ -87,8 +88,8 @@ def test_random_contexts_depend_on_seed_and_sentence_alone(planted: Path, senten
 def test_sentence_of_the_corpus_meets_no_context_that_holds_it(planted: Path) -> None:
     origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=50)
     index = origin.index
-    (sentence,) = index.sentences([4])
-    (contexts,) = origin.context_sets([sentence.upper()])  # case and punctuation do not matter
+    (sentence,) = index.texts([4])
+    (contexts,) = origin.contexts.sets([sentence.upper()])  # case and punctuation do not matter
     left, right = index.chunks.neighbours(contexts, index.width)
     sides = np.concatenate([left.ravel(), right.ravel()])
     assert sentence_key(sentence.upper()) == index.sentence_keys[4]
@@ -105,12 +106,12 @@ def test_fewer_contexts_than_asked_is_said(planted: Path, sentence: str, caplog:
 def test_cache_on_disk(planted: Path, sentence: str, tmp_path: Path) -> None:
     """Kept for the same settings only."""
     origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
-    (built,) = origin.context_sets([sentence])
+    (built,) = origin.contexts.sets([sentence])
     (file,) = tmp_path.rglob("*.npy")
     np.save(file, built[:3])  # what comes back is what lies there
     again = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
-    (kept,) = again.context_sets([sentence])
+    (kept,) = again.contexts.sets([sentence])
     np.testing.assert_array_equal(kept, built[:3])
     other = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=11, cache_folder=tmp_path)
-    (fresh,) = other.context_sets([sentence])
+    (fresh,) = other.contexts.sets([sentence])
     assert len(fresh) == 11

@@ -1,20 +1,24 @@
-"""The fit score: Eq. 3 by hand, and each scorer against the plainest road to the same number."""
+"""The fit score: Eq. 3 by hand, and each context model against the plainest road to the same number."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import numpy as np
 import pytest
 import torch
-from ctxsim_hf.origin.models import OriginModels
-from ctxsim_hf.origin.term_scorers import Seq2SeqScorer
 from planted import PlantedCorpus
 
-from ctxsim_hf.context_models.collators import GeneratorCollator
+from ctxsim_hf.context_models.base import ContextModel
+from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.context_models.discriminator.scoring import DiscriminatorContextModel
+from ctxsim_hf.context_models.light.scoring import LightContextModel
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
-from ctxsim_hf.origin.fit_score import ContextScorer, ContextTokens
+from ctxsim_hf.context_models.seq2seq.scoring import Seq2SeqContextModel
+from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
+from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.chunks import Context
@@ -34,85 +38,114 @@ def origin(planted: Path, request: pytest.FixtureRequest) -> OriginSimilarity:
     return OriginSimilarity.from_pretrained(planted / request.param, weights=ScoreWeights())
 
 
-class GivenTerms:
-    """Terms from a table; a sentence is its number of tokens, a context its place."""
+CONTEXT = Context("c", 1, ("before",), "gone", ("after",))
+
+
+class GivenTerms(ContextModel):
+    """Terms from a table."""
+
+    width = 1
 
     def __init__(self, **tables: np.ndarray) -> None:
         self.terms, self.tables = tuple(tables), tables
 
-    def prepare_sentences(self, sentences: TokenizedSentences) -> Any:
+    @classmethod
+    def load(cls, folder: Path, device: str) -> Self:
+        raise NotImplementedError
+
+    def prepare_sentences(self, sentences: Sequence[str]) -> int:
         return len(sentences)
 
-    def prepare_contexts(self, contexts: ContextTokens) -> Any:
+    def prepare_contexts(self, contexts: Contexts) -> int:
         return len(contexts)
 
-    def score(self, term: str, sentences: Any, contexts: Any) -> torch.Tensor:
-        return torch.tensor(self.tables[term])
+    def score(self, term: str, sentences: int, contexts: int) -> np.ndarray:
+        assert self.tables[term].shape == (sentences, contexts)
+        return self.tables[term]
 
 
-def test_eq_3_by_hand(planted: Path) -> None:
+class Unusable(GivenTerms):
+    def prepare_sentences(self, sentences: Sequence[str]) -> int:
+        raise AssertionError("nobody should ask")
+
+    def prepare_contexts(self, contexts: Contexts) -> int:
+        raise AssertionError("nobody should ask")
+
+
+def test_eq_3_by_hand() -> None:
     """Two sentences, one context: S = 1 * -0.5 + 2 * -3 + 0.5 * -4 + 1 * -5 for the first."""
-    tokenizer = OriginModels.from_origin(planted / "origin").tokenizer
-    scorers = [
-        GivenTerms(discriminative=np.array([[-0.5], [-0.1]])),
-        GivenTerms(
+    models = {
+        "one": GivenTerms(discriminative=np.array([[-0.5], [-0.1]])),
+        "other": GivenTerms(
             sentence=np.array([[-3.0], [-1.0]]), left=np.array([[-4.0], [-2.0]]), right=np.array([[-5.0], [-6.0]])
         ),
-    ]
-    scorer = ContextScorer(scorers, tokenizer, weights=ScoreWeights(1, 2, 0.5, 1))
-    context = Context("c", 1, ("before",), "gone", ("after",))
-    np.testing.assert_allclose(scorer.score(["one", "two"], [context]), [[-13.5], [-9.1]])
+    }
+    scorer = ContextScorer(models, ScoreWeights(1, 2, 0.5, 1))
+    np.testing.assert_allclose(scorer.score(["one", "two"], [CONTEXT]), [[-13.5], [-9.1]])
 
 
-def test_term_without_weight_is_not_computed(planted: Path) -> None:
-    tokenizer = OriginModels.from_origin(planted / "origin").tokenizer
-    unusable = GivenTerms(discriminative=np.zeros((1, 1)))
-    unusable.prepare_sentences = unusable.prepare_contexts = None  # type: ignore[assignment, method-assign]
-    scorer = ContextScorer(
-        [unusable, GivenTerms(sentence=np.array([[-3.0]]))], tokenizer, weights=ScoreWeights(0, 1, 0, 0)
-    )
-    assert scorer.score(["one"], [Context("c", 1, ("before",), "gone", ("after",))]) == -3
-    with pytest.raises(UserError, match="no model answers the term left, right; add one, or give the term the weight"):
-        ContextScorer([GivenTerms(sentence=np.zeros((1, 1)))], tokenizer, weights=ScoreWeights(0, 1, 1, 1))
+def test_term_without_weight_is_not_computed() -> None:
+    models = {"idle": Unusable(discriminative=np.zeros((1, 1))), "asked": GivenTerms(sentence=np.array([[-3.0]]))}
+    assert ContextScorer(models, ScoreWeights(0, 1, 0, 0)).score(["one"], [CONTEXT]) == -3
     with pytest.raises(UserError, match="every weight of the fit score is 0"):
         ScoreWeights(0, 0, 0, 0)
 
 
+def test_every_term_has_one_model() -> None:
+    table = np.zeros((1, 1))
+    with pytest.raises(
+        UserError, match=r"no model answers the term left, right; .* \(there are models for: sentence\)"
+    ):
+        ContextScorer({"one": GivenTerms(sentence=table)}, ScoreWeights(0, 1, 1, 1))
+    with pytest.raises(UserError, match="two context models answer the term 'left': one and other; leave one out"):
+        ContextScorer({"one": GivenTerms(left=table, right=table), "other": GivenTerms(sentence=table, left=table)})
+
+
+def test_default_weights_are_those_of_the_sides() -> None:
+    table = np.zeros((1, 1))
+    models = {"one": GivenTerms(discriminative=table), "other": GivenTerms(sentence=table, right=table)}
+    assert ContextScorer(models).weights == ScoreWeights(0, 0, 0, 1)
+    assert ContextScorer({"one": models["one"]}).weights == ScoreWeights(1, 0, 0, 0), "whatever is answered"
+
+
 def test_score_does_not_depend_on_the_batch(origin: OriginSimilarity, sentences: list[str]) -> None:
-    together = origin.scorer.score(sentences, origin.index.tokens(CONTEXTS))
+    together = origin.contexts.scorer.score(sentences, origin.index.contexts(CONTEXTS))
     for row, sentence in enumerate(sentences):
         for column, context in enumerate(CONTEXTS):
-            alone = origin.scorer.score([sentence], origin.index.tokens(np.array([context])))
+            alone = origin.contexts.scorer.score([sentence], origin.index.contexts(np.array([context])))
             assert alone[0, 0] == pytest.approx(together[row, column], abs=1e-5)
-    np.testing.assert_array_equal(together, origin.scorer.score(sentences, origin.index.tokens(CONTEXTS)))
+    np.testing.assert_array_equal(together, origin.contexts.scorer.score(sentences, origin.index.contexts(CONTEXTS)))
 
 
 def test_stored_and_computed_agree(origin: OriginSimilarity, sentences: list[str]) -> None:
     """What the index keeps of a context, what is computed from its tokens, and what from its text."""
-    stored = origin.index.tokens(CONTEXTS)
-    computed = replace(stored, discriminator_parts=None, normalisers=None)
+    stored = origin.index.contexts(CONTEXTS)
+    computed = replace(origin.index, stored={}).contexts(CONTEXTS)
+    assert set(origin.index.stored) == {name for name, model in origin.models.items() if model.stores}
     texts = [
         Context(chunk.chunk_id, place, chunk.sentences[:place], "", chunk.sentences[place + 1 :])
-        for chunk, place in origin.index.text(CONTEXTS)
+        for chunk, place in origin.index.chunk_of(CONTEXTS)
     ]
-    scores = [origin.scorer.score(sentences, contexts) for contexts in (stored, computed, texts)]
+    scores = [origin.contexts.scorer.score(sentences, contexts) for contexts in (stored, computed, texts)]
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
     np.testing.assert_allclose(scores[1], scores[2], atol=1e-5)
 
 
 @torch.inference_mode()
 def test_discriminative_term_is_the_models_own(origin: OriginSimilarity, sentences: list[str]) -> None:
-    scorer = origin.scorer.scorers[0]
-    index, model, limits = origin.index, scorer.model, scorer.limits  # type: ignore[attr-defined]
+    found = origin.models["discriminator"]
+    assert isinstance(found, DiscriminatorContextModel)
+    index, model = origin.index, found.model
     left, right = index.chunks.neighbours(CONTEXTS, 1)
     store = index.chunks.pick(np.concatenate([left[:, 0], right[:, 0]]))
-    store = store.followed_by(tokenize_sentences(origin.scorer.tokenizer, sentences[:1]))
-    ids, mask = limits.tensors(store, np.arange(len(store)))
+    store = store.followed_by(tokenize_sentences(found.tokenizer, sentences[:1]))
+    ids, mask = found.tensors(store, model.device)
     number = len(CONTEXTS)
     places = torch.arange(number)[:, None]
     logits = model(ids, mask, places, torch.full((number,), 2 * number), places + number).logits
-    terms = origin.scorer.terms(
-        origin.scorer.prepare_sentences(sentences[:1]), origin.scorer.prepare_contexts(index.tokens(CONTEXTS))
+    terms = origin.contexts.scorer.terms(
+        origin.contexts.scorer.prepare_sentences(sentences[:1]),
+        origin.contexts.scorer.prepare_contexts(index.contexts(CONTEXTS)),
     )
     np.testing.assert_allclose(terms["discriminative"][0], -np.log1p(np.exp(-logits.double().numpy())), atol=1e-5)
 
@@ -120,7 +153,9 @@ def test_discriminative_term_is_the_models_own(origin: OriginSimilarity, sentenc
 def test_light_terms_from_the_definition(planted: Path, sentences: list[str]) -> None:
     """Token by token with a plain softmax over the vocabulary."""
     origin = OriginSimilarity.from_pretrained(planted / "origin", weights=ScoreWeights())
-    model, eos = origin.scorer.scorers[1].model, origin.scorer.tokenizer.eos_token_id  # type: ignore[attr-defined]
+    light = origin.models["light_generator"]
+    assert isinstance(light, LightContextModel)
+    model, eos = light.model, light.tokenizer.eos_token_id
     table = {name: value.double().numpy() for name, value in model.state_dict().items()}
     weights = 1 / (1 + np.exp(-table["token_weight_logits"]))
 
@@ -134,10 +169,11 @@ def test_light_terms_from_the_definition(planted: Path, sentences: list[str]) ->
     def ids(store: TokenizedSentences, number: int) -> np.ndarray:
         return np.append(store.pick(np.array([number])).tokens.astype(np.int64), eos)
 
-    terms = origin.scorer.terms(
-        origin.scorer.prepare_sentences(sentences), origin.scorer.prepare_contexts(origin.index.tokens(CONTEXTS))
+    terms = origin.contexts.scorer.terms(
+        origin.contexts.scorer.prepare_sentences(sentences),
+        origin.contexts.scorer.prepare_contexts(origin.index.contexts(CONTEXTS)),
     )
-    said = tokenize_sentences(origin.scorer.tokenizer, sentences)
+    said = tokenize_sentences(light.tokenizer, sentences)
     for row in range(len(sentences)):
         sentence = ids(said, row)
         for column, context in enumerate(CONTEXTS):
@@ -154,16 +190,17 @@ def test_light_terms_from_the_definition(planted: Path, sentences: list[str]) ->
 def test_seq2seq_terms_are_those_of_training(planted: Path, attention: str) -> None:
     """The corpus's own sentences in their own contexts, through the collator that training uses, one at a time."""
     origin = OriginSimilarity.from_pretrained(planted / "origin-seq2seq", weights=ScoreWeights())
-    fast = origin.scorer.scorers[1]
-    assert isinstance(fast, Seq2SeqScorer)
-    model = ContextGeneratorModel.from_pretrained(planted / "origin-seq2seq/generator", attn_implementation=attention)
+    fast = origin.models["generator"]
+    assert isinstance(fast, Seq2SeqContextModel)
+    model = ContextGeneratorModel.from_pretrained(planted / "seq2seq", attn_implementation=attention)
     model.eval()
     collate = GeneratorCollator(
-        origin.index.chunks, 1, fast.limits.max_sentence_tokens, fast.limits.special, one_model_for_all=True
+        origin.index.chunks, 1, model.config.max_sentence_tokens, fast.special, one_model_for_all=True
     )
-    own = origin.index.sentences(CONTEXTS)
-    terms = origin.scorer.terms(
-        origin.scorer.prepare_sentences(own), origin.scorer.prepare_contexts(origin.index.tokens(CONTEXTS))
+    own = origin.index.texts(CONTEXTS)
+    terms = origin.contexts.scorer.terms(
+        origin.contexts.scorer.prepare_sentences(own),
+        origin.contexts.scorer.prepare_contexts(origin.index.contexts(CONTEXTS)),
     )
     for place, context in enumerate(CONTEXTS):
         for direction in ("sentence", "left", "right"):
@@ -174,5 +211,5 @@ def test_seq2seq_terms_are_those_of_training(planted: Path, attention: str) -> N
 
 def test_no_sentences_and_no_contexts(origin: OriginSimilarity, sentences: list[str]) -> None:
     none = np.zeros(0, dtype=np.int64)
-    assert origin.scorer.score(sentences, origin.index.tokens(none)).shape == (len(sentences), 0)
-    assert origin.scorer.score([], origin.index.tokens(CONTEXTS)).shape == (0, len(CONTEXTS))
+    assert origin.contexts.scorer.score(sentences, origin.index.contexts(none)).shape == (len(sentences), 0)
+    assert origin.contexts.scorer.score([], origin.index.contexts(CONTEXTS)).shape == (0, len(CONTEXTS))

@@ -10,7 +10,7 @@ import pytest
 from planted import PlantedCorpus, Probe
 
 from ctxsim_hf.context_models.score_weights import ScoreWeights
-from ctxsim_hf.origin.comparison import MODES
+from ctxsim_hf.origin.comparison import COMPARISONS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.letters import LetterCosine
@@ -38,7 +38,7 @@ def test_planted_paraphrases(planted: Path, origin: OriginSimilarity, probes: li
         return float((scores[:100] > scores[100:]).mean())
 
     assert share_right(origin.similarity(sentences, others)) >= 0.9
-    assert share_right(TfidfCosine.load(planted / "origin" / "lexical").similarity(sentences, others)) < 0.1
+    assert share_right(TfidfCosine.load(planted / "origin" / "signals/words").similarity(sentences, others)) < 0.1
 
 
 def test_a_pair_does_not_depend_on_the_others(planted: Path, origin: OriginSimilarity, probes: list[Probe]) -> None:
@@ -59,9 +59,9 @@ def test_a_pair_does_not_depend_on_the_others(planted: Path, origin: OriginSimil
     assert float(printed) == pytest.approx(together[3], abs=1e-5)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_same_sentence(planted: Path, probes: list[Probe], mode: str) -> None:
-    origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=20, mode=mode)
+@pytest.mark.parametrize("compare_by", COMPARISONS)
+def test_same_sentence(planted: Path, probes: list[Probe], compare_by: str) -> None:
+    origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=20, compare_by=compare_by)
     sentence = probes[0].sentence
     assert origin.similarity([sentence], [sentence])[0] == pytest.approx(1)
 
@@ -92,16 +92,39 @@ def test_bad_input(planted: Path, origin: OriginSimilarity) -> None:
         OriginSimilarity.from_pretrained("ctxsim/nowhere")
 
 
-def test_lexical_term(planted: Path, origin: OriginSimilarity, probes: list[Probe]) -> None:
+def test_signals_are_weighed_by_how_far_they_spread(
+    planted: Path, origin: OriginSimilarity, probes: list[Probe]
+) -> None:
+    """A weight counts in deviations over background pairs, both measured here by hand."""
     pair = [probes[0].sentence], [probes[0].near_copy]
-    both = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=50, lexical_weight=0.5)
-    lexical = LetterCosine(TfidfCosine.load(planted / "origin" / "lexical")).similarity(*pair)
-    assert both.similarity(*pair)[0] == pytest.approx((origin.similarity(*pair)[0] + 0.5 * lexical[0]) / 1.5)
+    both = OriginSimilarity.from_pretrained(
+        planted / "origin", num_contexts=50, signals={"contexts": 1, "words": 0.5, "encoder": 0}
+    )
+    words = LetterCosine(TfidfCosine.load(planted / "origin" / "signals/words"))
+    sentences = origin.background[:48]
+    places = np.stack(np.triu_indices(48, 1), axis=1)
+    by_words = words.similarity(*([sentences[place] for place in side] for side in places.T))
+    by_contexts, _ = origin.label(sentences, places, "group")
+    parts = np.array([1 / by_contexts.std(), 0.5 / max(by_words.std(), 0.01)])
+    share, _ = parts / parts.sum()
     (alone,), (together,) = (list(system.compare(*pair)) for system in (origin, both))
-    assert together.by_contexts == alone.similarity
-    assert together.spread == pytest.approx(alone.spread / 1.5), "words do not move when contexts do"
-    shown = both.explain(pair[0][0], pair[1][0])
-    assert f"(by contexts {alone.similarity:.3f}, by words {lexical[0]:.3f}), spread" in str(shown)
+    said = words.similarity(*pair)[0]
+    assert 0 < share < 1 and said != alone.similarity
+    assert together.similarity == pytest.approx(share * alone.similarity + (1 - share) * said)
+    assert together.signals == {"contexts": alone.similarity, "words": pytest.approx(said)}
+    assert together.spread == pytest.approx(share * alone.spread), "words do not move when contexts do"
+    shown = str(both.explain(pair[0][0], pair[1][0]))
+    assert f"(words {said:.3f} x {1 - share:.0%}, contexts {alone.similarity:.3f} x {share:.0%}), spread" in shown
+
+
+def test_one_signal_alone_is_left_as_it_is(planted: Path, probes: list[Probe]) -> None:
+    pair = [probes[0].sentence], [probes[0].near_copy]
+    words = LetterCosine(TfidfCosine.load(planted / "origin" / "signals/words")).similarity(*pair)
+    alone = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=20, signals={"words": 3})
+    np.testing.assert_array_equal(alone.similarity(*pair), words)
+    (found,) = alone.compare(*pair)
+    assert found.spread == 0 and found.contexts is None
+    assert alone.explain(pair[0][0], pair[1][0]).num_contexts == (20, 20), "contexts are shown all the same"
 
 
 def test_explanation(origin: OriginSimilarity, probes: list[Probe]) -> None:
@@ -109,16 +132,16 @@ def test_explanation(origin: OriginSimilarity, probes: list[Probe]) -> None:
     (pair,) = origin.compare([probe.sentence], [probe.near_copy])
     shown = origin.explain(probe.sentence, probe.near_copy)
     assert shown.similarity == pair.similarity and 0 < shown.spread < 0.5
-    assert shown.num_contexts == (50, 50) and shown.lexical is None
+    assert shown.num_contexts == (50, 50) and list(shown.signals) == ["contexts"]
     assert all(min(fit.fit) > 0 for fit in shown.both)
     assert shown.first_better and all(fit.fit[0] > max(0, fit.fit[1]) for fit in shown.first_better)
     assert shown.second_better and all(fit.fit[1] > max(0, fit.fit[0]) for fit in shown.second_better)
     first = shown.first_better[0]
     (place,) = [
-        place for place, (chunk, position) in enumerate(origin.index.text(pair.contexts[:50]))
+        place for place, (chunk, position) in enumerate(origin.index.chunk_of(pair.contexts.contexts[:50]))
         if (chunk.chunk_id, position) == (first.context.chunk_id, first.context.position)
     ]  # fmt: skip
-    assert first.terms["left"] == pytest.approx(pair.terms["left"][:, place], abs=1e-5)
+    assert first.terms["left"] == pytest.approx(pair.contexts.terms["left"][:, place], abs=1e-5)
     assert list(first.terms) == ["discriminative", "sentence", "left", "right"]  # those without a weight too
     text = str(shown)
     assert f"similarity {pair.similarity:.3f}" in text and "2 fits better" in text and first.doc_id in text
@@ -156,7 +179,10 @@ def test_command(ctxsim: Run, planted: Path, probes: list[Probe], tmp_path: Path
         (["one"], "expected two sentences, or --pairs FILE; got 1 sentences"),
         (["--pairs", "nowhere.tsv"], "cannot read 'nowhere.tsv': No such file"),
         (["--weights", "1", "1", "--mode", "zscore", "--", "a", "b"], "--weights takes 4 numbers"),
-        (["a", "b", "--mode", "euclid"], "--mode must be one of cosine, centered, zscore, whitened, got 'euclid'"),
+        (
+            ["a", "b", "--mode", "euclid"],
+            "--compare-by must be one of cosine, centered, zscore, whitened, got 'euclid'",
+        ),
     ],
 )
 def test_command_errors(ctxsim: Run, planted: Path, words: list[str], message: str) -> None:
@@ -172,7 +198,7 @@ def test_pairs_with_a_bad_line(ctxsim: Run, planted: Path, tmp_path: Path) -> No
 
 def test_terms_of_weight_zero_need_no_model(planted: Path, probes: list[Probe]) -> None:
     only = OriginSimilarity.from_pretrained(
-        planted / "origin", num_contexts=20, weights=ScoreWeights(0, 1, 0, 0), mode="zscore"
+        planted / "origin", num_contexts=20, weights=ScoreWeights(0, 1, 0, 0), compare_by="zscore"
     )
     (pair,) = only.compare([probes[0].sentence], [probes[0].paraphrase])
-    assert list(pair.terms) == ["sentence"]
+    assert list(pair.contexts.terms) == ["sentence"]

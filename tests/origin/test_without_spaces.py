@@ -9,11 +9,15 @@ from planted import ChinesePlantedCorpus
 
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.cli import main
-from ctxsim_hf.origin.comparison import MODES
+from ctxsim_hf.origin.comparison import COMPARISONS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.text.lexical import TfidfCosine
 
 Run = Callable[..., tuple[int, str, str]]
+SETTINGS: list[dict[str, object]] = [
+    *({"compare_by": name} for name in COMPARISONS),
+    {"signals": {"contexts": 1, "words": 0.5}},
+]
 PROBES = ChinesePlantedCorpus().probes(100)
 
 
@@ -46,10 +50,10 @@ def test_planted_paraphrases(origin: Path) -> None:
 
     similarity = OriginSimilarity.from_pretrained(origin, num_contexts=50).similarity(sentences, others)
     assert share_right(similarity) >= 0.9
-    assert share_right(TfidfCosine.load(origin / "lexical").similarity(sentences, others)) < 0.1
+    assert share_right(TfidfCosine.load(origin / "signals/words").similarity(sentences, others)) < 0.1
 
 
-@pytest.mark.parametrize("settings", [*({"mode": mode} for mode in MODES), {"lexical_weight": 0.5}])
+@pytest.mark.parametrize("settings", SETTINGS)
 def test_same_sentence(origin: Path, settings: dict[str, object]) -> None:
     sentences = [probe.sentence for probe in PROBES[:5]]
     similarity = OriginSimilarity.from_pretrained(origin, num_contexts=20, **settings).similarity(sentences, sentences)
