@@ -8,7 +8,6 @@ import numpy as np
 from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import validate
-from ctxsim_hf.runtime.validation import validate
 
 
 @dataclass(frozen=True)
