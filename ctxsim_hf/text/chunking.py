@@ -163,7 +163,8 @@ class ChunkBlocks(FileBlocks):
         for name in self.blocks():
             totals.update(json.loads(pq.read_schema(self.folder / name).metadata[_COUNTS_KEY]))
         counts = _report(totals)
-        (self.folder / PLAN_FILE).unlink()
+        for path in self.folder.glob(f"{PLAN_FILE}*"):  # and what is left of one whose maker was killed
+            path.unlink()
         return counts
 
 
