@@ -18,7 +18,8 @@ from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES
 
 CARD_FILE = "README.md"
 SENTENCE_TRANSFORMERS_FILES = (
-    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json"),
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("[0-9]_*/config.json", "[0-9]_*/*.safetensors"),  # modules, such as 1_Pooling
 )
 EXPECTED = (
     "a folder made by ctxsim train discriminator, generator or surrogate, or by ctxsim index; a dataset made by "

@@ -31,11 +31,11 @@ from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.files import whole_folder, write_json
+from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
-from ctxsim_hf.text.fast_tokenizer import copy_tokenizer
+from ctxsim_hf.text.fast_tokenizer import copy_tokenizer, open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
@@ -92,6 +92,9 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
         "chunks": describe_chunks(arguments.chunks),
         "context_models": [describe_context_model(folder) for folder in models],
     }
+    if arguments.tokenizer is not None:
+        open_tokenizer(arguments.tokenizer)  # refuses a folder that has none
+        inputs["tokenizer"] = {"xxh3_128": digest_file(Path(arguments.tokenizer, "tokenizer.json"))}
     encoder = None
     if arguments.encoder is not None:
         encoder = fetch_folder(arguments.encoder, "a sentence encoder")
@@ -111,12 +114,12 @@ def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> Non
     names = _names(models)
     opened = {name: load_context_model(model) for name, model in names.items()}
     answered = answered_terms(opened)
-    for name, model in names.items():
-        copy_context_model(model, folder / CONTEXT_MODELS / name)
     candidates = [Path(tokenizer)] if tokenizer else [model for model in models if (model / "tokenizer.json").exists()]
     if not candidates:
         raise UserError("none of the context models has a fast tokenizer for the index; name one with --tokenizer")
     copy_tokenizer(candidates[0], folder / TOKENIZER)
+    for name, model in names.items():
+        copy_context_model(model, folder / CONTEXT_MODELS / name)
     Layout(list(names), max(model.width for model in opened.values())).save(folder)
     write_json(folder / SETTINGS_FILE, OriginSettings(weights=ScoreWeights.default_for(answered)).to_json())
 

@@ -10,7 +10,7 @@ from ctxsim_hf.runtime.stage import describe_stage
 
 # Most pairs are of sentences that share words: there contexts and words say different things.
 MIX = {"near": 48, "farthest": 64, "document": 8, "random_share": 0.3}
-LEXICAL_WEIGHT = 1.0  # in the pairs' labels: contexts and common words err differently, and together less
+SIGNALS = ["contexts=1", "words=1"]  # of the pairs' labels: they err differently, and together less
 MADE_BY = {
     "chunks": "chunk",
     "tokenizer": "train-tokenizer",
@@ -58,7 +58,7 @@ class AdaptedFolder:
         """Return the arguments of a harvest of so many pairs, but for its output."""
         # Few documents have few sentences to pair, and fewer pairs will do.
         values = {"origin": self.origin, "pairs": pairs, "at_most": True, "mode": "group"}
-        return values | MIX | {"lexical_weight": LEXICAL_WEIGHT}
+        return values | MIX | {"signals": SIGNALS}
 
     def surrogate_values(self, pairs: str, objective: str = "pairs") -> dict[str, Any]:
         """Return the arguments by which a surrogate is trained on pairs, but for its output and how long."""

@@ -74,6 +74,8 @@ def test_registered_in_this_process(
     words = index_words(planted, oracle, "--tokenizer", planted / "tokenizer", "--output", folder)
     code, _, err = ctxsim(*words)
     assert code == 0, err
+    code, _, err = ctxsim(*words, "--tokenizer", planted / "generator")
+    assert code == 0, "the same tokenizer from another place"
     assert [path.name for path in (folder / "context_models" / MODEL_TYPE).iterdir()] == ["config.json"]
     origin = OriginSimilarity.from_pretrained(folder, num_contexts=20)
     check_made_elsewhere(origin)
@@ -140,7 +142,8 @@ def test_refused(ctxsim: Run, planted: Path, oracle: Path, tmp_path: Path, regis
     code, _, err = ctxsim(*words)
     assert code == 2 and "none of the context models has a fast tokenizer for the index; name one with --tok" in err
     code, _, err = ctxsim(*words, "--generator", planted / "generator")
-    assert code == 2 and f"two context models answer the term 'left': light_generator and {MODEL_TYPE}" in err
+    assert code == 2 and "expected a file tokenizer.json there" in ctxsim(*words, "--tokenizer", oracle)[2]
+    assert f"two context models answer the term 'left': light_generator and {MODEL_TYPE}" in err
     with pytest.raises(UserError, match="'ctxsim_generator' is taken by ctxsim_hf; choose another"):
         register_context_model("ctxsim_generator", PlantedOracle)
     with pytest.raises(UserError, match=r"no context model is known for the model type 'bert'; .*ctxsim_light"):

@@ -61,7 +61,7 @@ def test_settings(metric: Any) -> None:
     assert "compare_by:cosine" in cosine["signature"] and "weights:0,1,1,1" in cosine["signature"]
     assert cosine["scores"][0] > 0.9
     for weights in ([1, 1, 1], [1, 1, 1, 1, 1]):
-        expected = rf"`weights` must be 4 numbers \(discriminative, sentence, left, right\), got {len(weights)}: "
+        expected = rf"`weights` must be 4 numbers \(discriminative, sentence, left, right\), got {len(weights)}"
         with pytest.raises(ValueError, match=expected):
             metric.compute(predictions=FIRST, references=SECOND, weights=weights)
 

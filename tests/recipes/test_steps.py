@@ -29,7 +29,7 @@ def test_what_is_shown_could_be_typed(tmp_path: Path, preset: str) -> None:
 
 
 def test_an_evaluation_with_settings(tmp_path: Path) -> None:
-    values: dict[str, Any] = {"weights": [1.0, 0.5, 0.0, 1.0], "lexical_weight": None, "num_contexts": 8}
+    values: dict[str, Any] = {"weights": [1.0, 0.5, 0.0, 1.0], "signals": None, "num_contexts": 8}
     step = Step.evaluation(["a=origin:b c", "tfidf"], tmp_path, tasks=["stsb"], **values)
     assert "'a=origin:b c' tfidf --tasks stsb --weights 1 0.5 0 1 --num-contexts 8 --output" in str(step)
     assert_means_the_same(step)
