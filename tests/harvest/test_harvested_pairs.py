@@ -84,7 +84,7 @@ def test_bad_input(planted: Path, group_harvest: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere' does not exist"):
         HarvestedPairs(harvest="nowhere")
     making = {"harvest": tmp_path / "new", "origin": planted / "origin", "cache_dir": tmp_path / "cache"}
-    with pytest.raises(UserError, match="three splits of 98, 1 and 1 in a hundred need at least 100 pairs"):
+    with pytest.raises(UserError, match="--pairs must be at least 100, got 20"):
         HarvestedPairs(pairs=20, **making).download_and_prepare()
     with pytest.raises(UserError, match="say how many pairs to harvest"):
         HarvestedPairs(**making).download_and_prepare()

@@ -180,11 +180,11 @@ def test_an_index_of_other_chunks(ctxsim: Run, planted: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--pairs", 99], "three splits of 98, 1 and 1 in a hundred need at least 100 pairs, got --pairs 99"),
+        (["--pairs", 99], "--pairs must be at least 100, got 99"),
         (["--pairs", 1_000_000], "too few sentences for 1000000 pairs (train: 4013 sentences give"),
-        (["--mode", "triple"], "unknown mode 'triple'; expected one of pair, group"),
+        (["--mode", "triple"], "--mode must be one of pair, group, got 'triple'"),
         (["--near", 0], "--near must be at least 1, got 0"),
-        (["--random-share", 1.5], "--random_share must be from 0 to 1, got 1.5"),
+        (["--random-share", 1.5], "--random-share must be at least 0 and at most 1, got 1.5"),
         (["--weights", 1, 2], "--weights takes 4 numbers"),
         (["--compare-by", "euclid"], "must be one of cosine, centered, zscore, whitened, got 'euclid'"),
         (["--shard", 4, "--num-shards", 4], "--shard must be from 0 to --num-shards - 1, got 4 of 4"),

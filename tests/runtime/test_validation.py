@@ -88,7 +88,11 @@ def required(arguments: type) -> dict[str, Any]:
         for f in fields(arguments)
         if f.init and f.default is MISSING and f.default_factory is MISSING
     }
-    extra = {"SurrogateArguments": {"pairs": "x", "tokenizer": "x"}, "IndexArguments": {"generator": ["x"]}}
+    extra = {
+        "SurrogateArguments": {"pairs": "x", "tokenizer": "x"},
+        "IndexArguments": {"generator": ["x"]},
+        "ChunkArguments": {"output": "y"},
+    }
     return given | extra.get(arguments.__name__, {})
 
 
