@@ -213,7 +213,7 @@ def test_numbers_in_names() -> None:
         (("terms", "--limit", "1"), "--limit must be at least 2, got 1"),
         (("terms", "--tasks", "sts17"), "unknown task 'sts17'"),
         (("terms", "--weights", "1", "1", "1", "1"), "--weights is what the arms differ by; leave it out"),
-        (("pairs", "--mode", "cosine"), "--mode is for origins, and the arms are surrogates; leave it out"),
+        (("pairs", "--mode", "cosine"), "--compare-by is for origins, and the arms are surrogates; leave it out"),
         (("pairs", "--data-root", "nowhere"), "'nowhere/mteb/stsbenchmark-sts', which does not exist"),
     ],
 )
