@@ -20,6 +20,7 @@ from ctxsim_hf.context_models.registry import (
     model_type_of,
 )
 from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, open_texts, sentence_key
 from ctxsim_hf.origin.fit_score import answered_terms
@@ -101,6 +102,8 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
         inputs["encoder"] = describe_encoder(encoder)
     with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
+            if encoder is not None:
+                EncoderSignal.open(encoder)  # refuses what is no encoder, before anything is written
             _copy_models(stage.folder, models, arguments.tokenizer)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")

@@ -6,10 +6,14 @@ counts in units of a signal's own deviation over pairs of background sentences, 
     sum_k (w_k / deviation_k) x_k  /  sum_k (w_k / deviation_k)
 
 which orders pairs as standardised signals do, and is 1 where all signals are. One signal alone is left as it is.
+
+Signals of others come in by [`register_signal`], or, so that every process finds them, by an entry point of the group
+`ctxsim_hf.signals` that names a factory.
 """
 
 import shutil
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.signal import Signal
 
+GROUP = "ctxsim_hf.signals"  # of entry points
 CONTEXTS = "contexts"  # what an origin itself knows; all others are opened from its folder
 LEAST_DEVIATION = 0.01  # no signal counts as steadier: in a small background two sentences may share no word at all
 ENCODER_FILES = ("*.json", "*.safetensors", "*.txt", "*.onnx", "*/*.json", "*/*.safetensors")
@@ -46,6 +51,8 @@ def register_signal(name: str, factory: Factory) -> None:
 
 
 def open_signal(name: str, folder: Path) -> Signal:
+    for entry_point in entry_points(group=GROUP, name=name):
+        _factories.setdefault(name, entry_point.load())
     if name not in _factories:
         raise UserError(f"unknown signal {name!r}; expected one of {', '.join([CONTEXTS, *_factories])}")
     if name == "encoder" and not folder.exists():
@@ -77,7 +84,6 @@ def copy_encoder(source: Path, target: Path) -> None:
             place = target / path.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
-    EncoderSignal.open(target)  # refuses what is no encoder, before an hour is spent on it
 
 
 def describe_encoder(folder: Path) -> dict[str, str]:
