@@ -6,85 +6,28 @@ same for any executor, and a shard that is on disk already is not made again.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
-from annotated_types import Ge
-from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.runtime.stage import Stage, read_stage
-from ctxsim_hf.runtime.validation import Count, Share
+from ctxsim_hf.text.chunk_arguments import ChunkArguments
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
 from ctxsim_hf.text.chunks import SPLITS, context_positions, even_chunks
-from ctxsim_hf.text.reading import Columns, Corpus, Document, Reader
+from ctxsim_hf.text.reading import Corpus, Document, Reader
 from ctxsim_hf.text.sentences import split_document
 
 PLAN_FILE = "plan.arrow"
 _COUNTS_KEY = b"ctxsim_counts"
-
-
-@dataclass(kw_only=True)
-class ChunkArguments(StageArguments):
-    corpus: list[str] = HfArg(
-        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of data sets."
-    )
-    text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, data sets).")
-    id_column: str = HfArg(default="id", help="Column that names a document; the row's number where there is none.")
-    keep_columns: str = HfArg(default="", help="Columns to keep beside each chunk, e.g. title,url.")
-    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a data set.")
-    split: str = HfArg(default="train", help="Split to read, where a corpus is the id of a data set.")
-    language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="A chunk holds at most so many sentences.")
-    max_sentence_chars: Count = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
-    max_document_chars: Annotated[int, Ge(1000)] = HfArg(
-        default=1_000_000, help="A longer document is read as several documents."
-    )
-    held_out: Share = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
-    shard_chars: Count = HfArg(
-        default=4_000_000,
-        help="Characters of text in a shard: little enough to lose in a crash, enough to have few files.",
-    )
-    skip_bad: bool = HfArg(default=False, help="Count and pass over what cannot be read instead of stopping there.")
-    workers: Count = HfArg(default=1, help="Processes; the output is the same for any number.")
-
-    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for location in self.corpus:
-            if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
-                raise UserError(
-                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it"
-                )
-        if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
-            raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
-
-    @property
-    def kept_columns(self) -> list[str]:
-        return [name.strip() for name in self.keep_columns.split(",") if name.strip()]
-
-    def corpora(self) -> list[Corpus]:
-        """Find the files of all corpora; refuse two of one name."""
-        columns = Columns(self.text_column, self.id_column, self.kept_columns)
-        corpora = [
-            Corpus(location, columns, self.max_document_chars, self.config_name, self.split)
-            for location in self.corpus
-        ]
-        if repeated := [name for name, count in Counter(corpus.name for corpus in corpora).items() if count > 1]:
-            raise UserError(f"two corpora are called {repeated[0]!r}, and their documents would share ids; rename one")
-        return corpora
 
 
 def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str, Any]:
@@ -135,10 +78,10 @@ class ChunkBlocks(FileBlocks):
         counts: Counter[str] = Counter()
         for document in self._documents(self._plan[number]):
             rows.extend(_chunk_document(document, self.arguments, counts))
+        columns = ["chunk_id", "doc_id", "source", "split", "sentences", *self.arguments.kept_columns]
+        types = {"sentences": pa.list_(pa.string())}
         schema = pa.schema(
-            [(name, pa.string()) for name in ("chunk_id", "doc_id", "source", "split")]
-            + [("sentences", pa.list_(pa.string()))]
-            + [(name, pa.string()) for name in self.arguments.kept_columns],
+            [(column, types.get(column, pa.string())) for column in columns],
             metadata={_COUNTS_KEY: json.dumps(counts, sort_keys=True).encode()},
         )
         with writing(self.folder / name) as temporary:
@@ -152,7 +95,7 @@ class ChunkBlocks(FileBlocks):
             if number in left_out:
                 continue
             if not isinstance(document, Document):
-                raise UserError("the corpus changed while it was read; run the same command again")
+                raise UserError("the corpus changed while it was read; start anew with --overwrite")
             yield document
 
     def merge(self) -> dict[str, Any]:
@@ -169,7 +112,7 @@ class ChunkBlocks(FileBlocks):
 
 
 def _report(totals: Counter[str]) -> dict[str, Any]:
-    """Totals in the order and shape that stage.json and the screen show; refuses a corpus that gave nothing."""
+    """Return totals in the order and shape that stage.json and the screen show; refuse a corpus that gave nothing."""
     skipped = {name.removeprefix("skipped: "): n for name, n in sorted(totals.items()) if name.startswith("skipped: ")}
     kept = totals["documents_kept"]
     if not totals["contexts"]:
@@ -194,7 +137,7 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
 
 
 def split_of(doc_id: str, held_out: float) -> str:
-    """A document's split: fixed by its id alone, so it never moves when others come or go."""
+    """Return the split of a document, fixed by its id alone, so it never moves when others come or go."""
     return "held_out" if xxhash.xxh3_64_intdigest(doc_id.encode()) < held_out * 2**64 else "train"
 
 

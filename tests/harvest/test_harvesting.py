@@ -3,21 +3,27 @@ after damage; what goes wrong is said in one line."""
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from small_harvest import contents, harvest_words
+from transformers import HfArgumentParser
 
+from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
+from ctxsim_hf.harvest.harvest_blocks import HarvestBlocks
 from ctxsim_hf.origin.context_index import sentence_key
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.blocks import Blocks, execute
 from ctxsim_hf.text.chunks import read_chunks
 
 Run = Callable[..., tuple[int, str, str]]
@@ -81,6 +87,25 @@ def test_two_processes_leave_the_same_bytes(planted: Path, pair_harvest: Path, t
     assert result.stdout.count("is finished") == 1, "one process speaks"
     assert "4 files to make on 2 process(es)" in (tmp_path / "out/stage.log").read_text()
     assert contents(tmp_path / "out") == contents(pair_harvest)
+
+
+def test_blocks_backwards_by_copies_leave_the_same_bytes(planted: Path, pair_harvest: Path, tmp_path: Path) -> None:
+    """As an executor on other machines runs them: every block by a work that was pickled."""
+    words = harvest_words(planted, tmp_path / "out")[1:]
+    (arguments,) = HfArgumentParser(HarvestArguments).parse_args_into_dataclasses(words)
+    work = HarvestBlocks(tmp_path, arguments, torch.device("cpu"))
+    assert len(work.blocks()) == 4
+
+    def backwards(work: Blocks, names: Sequence[str]) -> None:
+        for half in (names[2:], names[:2]):
+            copy = pickle.loads(pickle.dumps(work))
+            for name in reversed(half):
+                copy.run_block(name)
+
+    assert execute(work, backwards) == json.loads((pair_harvest / "stage.json").read_text())["counts"]
+    assert contents(tmp_path) == {
+        name: data for name, data in contents(pair_harvest).items() if name.startswith("data/")
+    }
 
 
 def test_shards_in_any_order_leave_the_same_bytes(

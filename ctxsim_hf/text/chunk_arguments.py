@@ -1,0 +1,67 @@
+"""The arguments of `ctxsim chunk`."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import Count, Share
+from ctxsim_hf.text.reading import Columns, Corpus
+
+
+@dataclass(kw_only=True)
+class ChunkArguments(StageArguments):
+    corpus: list[str] = HfArg(
+        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets."
+    )
+    text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
+    id_column: str = HfArg(default="id", help="Column that names a document; the row's number where there is none.")
+    keep_columns: str = HfArg(default="", help="Columns to keep beside each chunk, e.g. title,url.")
+    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
+    split: str = HfArg(default="train", help="Split to read, where a corpus is the id of a dataset.")
+    language: str = HfArg(default="en", help="Language code for the sentence splitter.")
+    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="A chunk holds at most so many sentences.")
+    max_sentence_chars: Count = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
+    max_document_chars: Annotated[int, Ge(1000)] = HfArg(
+        default=1_000_000, help="A longer document is read as several documents."
+    )
+    held_out: Share = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
+    shard_chars: Count = HfArg(
+        default=4_000_000,
+        help="Characters of text in a shard: little enough to lose in a crash, enough to have few files.",
+    )
+    skip_bad: bool = HfArg(default=False, help="Count and pass over what cannot be read instead of stopping there.")
+    workers: Count = HfArg(default=1, help="Processes; the output is the same for any number.")
+
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for location in self.corpus:
+            if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
+                raise UserError(
+                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it"
+                )
+        if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
+            raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
+
+    @property
+    def kept_columns(self) -> list[str]:
+        return [name.strip() for name in self.keep_columns.split(",") if name.strip()]
+
+    def corpora(self) -> list[Corpus]:
+        """Find the files of all corpora; refuse two of one name."""
+        columns = Columns(self.text_column, self.id_column, self.kept_columns)
+        corpora = [
+            Corpus(location, columns, self.max_document_chars, self.config_name, self.split)
+            for location in self.corpus
+        ]
+        if repeated := [name for name, count in Counter(corpus.name for corpus in corpora).items() if count > 1]:
+            raise UserError(f"two corpora are called {repeated[0]!r}, and their documents would share ids; rename one")
+        return corpora
