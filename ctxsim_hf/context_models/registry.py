@@ -23,6 +23,7 @@ from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage
 
 GROUP = "ctxsim_hf.context_models"
+GGUF = "gguf"  # the type of a folder whose language model is one file that says by itself what it is
 _OURS = {
     "ctxsim_discriminator": "ctxsim_hf.context_models.discriminator.scoring:DiscriminatorContextModel",
     "ctxsim_light_generator": "ctxsim_hf.context_models.light.scoring:LightContextModel",
@@ -53,6 +54,12 @@ def context_model_class(model_type: str) -> type[ContextModel]:
     for entry_point in entry_points(group=GROUP, name=model_type):
         loaded: type[ContextModel] = entry_point.load()
         return loaded
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or model_type == GGUF:
+        from ctxsim_hf.context_models.causal.scoring import CausalContextModel
+
+        return CausalContextModel
     known = sorted({*_OURS, *_registered, *(entry_point.name for entry_point in entry_points(group=GROUP))})
     raise UserError(
         f"no context model is known for the model type {model_type!r}; expected one of {', '.join(known)}, or one "
@@ -63,6 +70,8 @@ def context_model_class(model_type: str) -> type[ContextModel]:
 def model_type_of(folder: Path) -> str:
     """Read the model type of a folder."""
     path = folder / "config.json"
+    if not path.exists() and any(folder.glob("*.gguf")):
+        return GGUF
     try:
         return str(json.loads(path.read_text("utf-8"))["model_type"])
     except FileNotFoundError:

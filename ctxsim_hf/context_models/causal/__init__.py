@@ -1,0 +1,1 @@
+"""Pretrained causal language models as context models."""

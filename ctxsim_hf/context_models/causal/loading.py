@@ -1,0 +1,65 @@
+"""A folder -> a causal language model and its tokenizer. Weights in GGUF are turned into ordinary ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, TokenizersBackend
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+
+GGUF = "*.gguf"
+CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")  # BERT has the latter for a decoder, and names it if it is one
+
+
+def find_gguf(folder: Path) -> Path | None:
+    """Return the one GGUF file of a folder that has no weights of another kind; None if it has other weights."""
+    if any(folder.glob("*.safetensors")):
+        return None
+    files = sorted(folder.glob(GGUF))
+    if len(files) > 1:
+        names = ", ".join(path.name for path in files)
+        raise UserError(f"expected one GGUF file in {str(folder)!r}, found {names}; name the file itself")
+    return files[0] if files else None
+
+
+def load_causal(folder: Path, device: str) -> tuple[PreTrainedModel, TokenizersBackend]:
+    """Open a language model for scoring, in the fastest form that this device computes well."""
+    dtype = scoring_dtype(device)
+    gguf = find_gguf(folder)
+    try:
+        if gguf is not None:
+            return _load_gguf(gguf, dtype, device)
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        if not any(name.endswith(CAUSAL_HEADS) for name in config.architectures or ()):
+            raise ValueError(f"its config.json names the architectures {config.architectures}")
+        model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=dtype, trust_remote_code=False)
+        return model.to(device).eval(), open_tokenizer(folder)
+    except (OSError, ValueError, RuntimeError, KeyError, json.JSONDecodeError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"expected a causal language model in {str(gguf or folder)!r}: {first}") from error
+
+
+def scoring_dtype(device: str) -> torch.dtype:
+    """Return bfloat16 for a GPU, and for a CPU that multiplies in it, where it is twice as fast; else float32."""
+    if torch.device(device).type != "cpu":
+        return torch.bfloat16
+    capabilities = torch.cpu.get_capabilities()
+    return torch.bfloat16 if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else torch.float32
+
+
+def _load_gguf(path: Path, dtype: torch.dtype, device: str) -> tuple[PreTrainedModel, TokenizersBackend]:
+    try:
+        import gguf  # type: ignore[import-not-found]  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"{str(path)!r} needs the package gguf: pip install 'ctxsim-hf[gguf]'") from error
+    where: dict[str, Any] = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    quantised = AutoModelForCausalLM.from_pretrained(**where, trust_remote_code=False)
+    config = quantised.config
+    del config.quantization_config  # its weights were made ordinary ones; with it they could be neither cast nor saved
+    model = AutoModelForCausalLM.from_config(config)
+    model.load_state_dict(quantised.state_dict())
+    tokenizer = AutoTokenizer.from_pretrained(**where, trust_remote_code=False)
+    return model.to(device, dtype).eval(), tokenizer

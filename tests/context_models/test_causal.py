@@ -1,0 +1,142 @@
+"""Causal language models as context models: each fast road against the plainest one to the same number."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_language_model import save_tiny_llama
+from transformers import AutoConfig, AutoModel, BertConfig
+
+from ctxsim_hf.context_models.causal.prefix_batches import PrefixBatches, common_prefix
+from ctxsim_hf.context_models.causal.scoring import CausalContextModel
+from ctxsim_hf.context_models.causal.settings import CausalSettings
+from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.context_models.registry import load_context_model
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.chunks import Context
+
+SENTENCES = ["A cat sat there.", "It rained.", "The dog of the house barked at everyone all night long.", ""]
+CONTEXTS = [
+    Context("c", 1, ("The house was old.",), "", ("Nobody slept.",)),
+    Context("d", 1, ("One.", "It began to rain in the evening."), "", ("So we stayed.", "And left.")),
+]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("language-model"))
+
+
+@pytest.fixture
+def model(folder: Path) -> CausalContextModel:
+    found = load_context_model(folder)
+    assert isinstance(found, CausalContextModel)
+    found.model.float()
+    return found
+
+
+@torch.inference_mode()
+def naive(model: CausalContextModel, sentence: str, context: Context, term: str) -> float:
+    """One forward pass over one text, and the log-probabilities of the target's tokens."""
+
+    def ids(sentences: tuple[str, ...]) -> list[int]:
+        return [i for s in sentences for i in model.tokenizer(f" {s}", add_special_tokens=False)["input_ids"]]
+
+    before = [model.tokenizer.bos_token_id, *ids(context.left[-1:])]
+    said, after = ids((sentence,)), ids(context.right[:1])
+    source, target = (before, said) if term == "sentence" else ([*before, *said], after)
+    logits = model.model(torch.tensor([[*source, *target]])).logits[0].log_softmax(-1)
+    return float(np.mean([float(logits[len(source) + place - 1, token]) for place, token in enumerate(target)]))
+
+
+@pytest.mark.parametrize("term", ["sentence", "right"])
+def test_scores_are_those_of_a_naive_loop(model: CausalContextModel, term: str) -> None:
+    sentences = SENTENCES[:3]
+    prepared = model.prepare_contexts(Contexts.from_texts(CONTEXTS))
+    scores = model.score(term, model.prepare_sentences(sentences), prepared)
+    for row, sentence in enumerate(sentences):
+        for column, context in enumerate(CONTEXTS):
+            assert scores[row, column] == pytest.approx(naive(model, sentence, context, term), abs=1e-4)
+
+
+def test_vectors_are_the_states_before_the_output_layer(model: CausalContextModel) -> None:
+    (bridge,) = model.settings.bridges
+    vectors = model.vectors(SENTENCES)[:, 0]
+    for sentence, vector in zip(SENTENCES, vectors, strict=True):
+        ids = torch.tensor([model.tokenizer(bridge.replace("{}", sentence))["input_ids"]])
+        with torch.inference_mode():
+            outputs = model.model(ids, output_hidden_states=True)
+            logits = model.model.lm_head(torch.from_numpy(vector))
+        np.testing.assert_allclose(vector, outputs.hidden_states[-1][0, -1], atol=1e-4)
+        np.testing.assert_allclose(logits, outputs.logits[0, -1], atol=1e-4)
+
+
+def test_batched_equals_single_and_shared_prefixes_equal_none(model: CausalContextModel) -> None:
+    together = model.vectors(SENTENCES)
+    for row, sentence in enumerate(SENTENCES):
+        np.testing.assert_allclose(model.vectors([sentence])[0], together[row], atol=1e-4)
+    rows = [[1, 5, 9, 7], [1, 5, 9, 4, 3, 2], [1, 5, 9, 9]]
+    found = {}
+    for prefix in (0, 1, 3):
+        for batch in PrefixBatches(model.model.base_model)(rows, prefix):
+            for place, states, length in zip(batch.rows, batch.states, batch.lengths, strict=True):
+                found[prefix, place] = states[length]
+    for place in range(3):
+        for prefix in (1, 3):
+            torch.testing.assert_close(found[prefix, place], found[0, place], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [([[1, 2, 3], [1, 2, 4]], 2), ([[1, 2], [1, 2, 4]], 1), ([[5], [5]], 0), ([[1, 2], [3, 2]], 0), ([[1, 2, 3]], 2)],
+)
+def test_common_prefix(rows: list[list[int]], expected: int) -> None:
+    assert common_prefix(rows) == expected
+
+
+def test_several_bridges_and_another_layer(folder: Path, model: CausalContextModel) -> None:
+    settings = CausalSettings(bridges=['"{}" means', "{} is about"], layer=-2)
+    other = CausalContextModel(model.model, model.tokenizer, settings)
+    assert other.vectors(SENTENCES).shape == (4, 2, 32)
+    settings.save(folder / "copy")
+    assert CausalSettings.load(folder / "copy") == settings
+
+
+def test_another_process_gives_the_same(folder: Path, tmp_path: Path) -> None:
+    here = load_context_model(folder)
+    assert isinstance(here, CausalContextModel)
+    code = (
+        "import sys, numpy as np; from pathlib import Path; from ctxsim_hf.context_models.registry import *;"
+        "np.save(sys.argv[2], load_context_model(Path(sys.argv[1])).vectors(sys.argv[3:]))"
+    )
+    subprocess.run([sys.executable, "-c", code, folder, tmp_path / "v.npy", *SENTENCES], check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), here.vectors(SENTENCES), atol=1e-5)
+
+
+def test_bad_input(folder: Path, model: CausalContextModel, tmp_path: Path) -> None:
+    for bridge in ("no place", "{} twice {}"):
+        with pytest.raises(UserError, match=r"a bridge takes the sentence at \{\}, once; got"):
+            CausalSettings(bridges=[bridge])
+    with pytest.raises(UserError, match="expected a bridge, such as"):
+        CausalSettings(bridges=[])
+    with pytest.raises(UserError, match="layer must be from -2 to -1 for this model, got -5"):
+        CausalContextModel(model.model, model.tokenizer, CausalSettings(layer=-5))
+    with pytest.raises(UserError, match="the model reads 512 tokens at most, but a text has"):
+        model.vectors(["word " * 600])
+    config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    AutoModel.from_config(config).save_pretrained(tmp_path / "bert")
+    with pytest.raises(
+        UserError,
+        match=r"expected a causal language model in .*: its config.json names the architectures \['BertModel'\]",
+    ):
+        load_context_model(tmp_path / "bert")
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut/model.gguf").write_bytes(b"GGUF\x03\x00")
+    with pytest.raises(UserError, match=r"model.gguf'"):
+        load_context_model(tmp_path / "cut")
+    assert AutoConfig.from_pretrained(folder).model_type == "llama"
