@@ -12,6 +12,7 @@ from ctxsim_hf.harvest.drawing import Mix
 from ctxsim_hf.harvest.plan import LEAST_PAIRS
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.settings_arguments import OverrideArguments
+from ctxsim_hf.origin.signals import CONTEXTS
 from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -110,5 +111,6 @@ class HarvestArguments(StageArguments, OverrideArguments):
     def open_on(self, device: torch.device) -> OriginSimilarity:
         """Open the origin on a device."""
         origin = self.open_origin(self.origin, str(device))
-        origin.contexts.sets.max_remembered = 1  # no sentence comes in two groups
+        if CONTEXTS in origin.signals:
+            origin.contexts.sets.max_remembered = 1  # no sentence comes in two groups
         return origin

@@ -21,12 +21,13 @@ from ctxsim_hf.context_models.registry import (
 )
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
+from ctxsim_hf.origin.cloze_signal import ClozeModel
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, open_texts, sentence_key
 from ctxsim_hf.origin.fit_score import answered_terms
-from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, SIGNALS, TOKENIZER, Layout
+from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, SIGNALS, TOKENIZER, Layout, default_device
 from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
-from ctxsim_hf.origin.signals import copy_encoder, describe_encoder
+from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, copy_encoder, describe_encoder
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
@@ -41,7 +42,7 @@ from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
 
-BACKGROUND_FILE = "background.json"
+BACKGROUND_FILE, CLOZE_BACKGROUND = "background.json", "background.npy"
 BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
@@ -67,7 +68,7 @@ class IndexArguments(StageArguments):
     ngrams: Annotated[str, OneOf(NGRAMS)] = HfArg(
         default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does."
     )
-    background: Annotated[int, Ge(2)] = HfArg(default=256, help="Background sentences to keep in the folder.")
+    background: Annotated[int, Ge(2)] = HfArg(default=1000, help="Background sentences to keep in the folder.")
     seed: Seed = HfArg(default=0, help="Seed of the background.")
     workers: Count = HfArg(default=1, help="Processes of one thread each; the output is the same for any number.")
 
@@ -124,7 +125,10 @@ def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> Non
     for name, model in names.items():
         copy_context_model(model, folder / CONTEXT_MODELS / name)
     Layout(list(names), max(model.width for model in opened.values())).save(folder)
-    write_json(folder / SETTINGS_FILE, OriginSettings(weights=ScoreWeights.default_for(answered)).to_json())
+    knows_words = any(isinstance(model, ClozeModel) for model in opened.values())
+    signals = {CLOZE: 1.0, "words": 1.0} if knows_words else {CONTEXTS: 1.0}
+    weights = ScoreWeights.default_for(answered) if answered else ScoreWeights()
+    write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
 
 
 def _names(models: list[Path]) -> dict[str, Path]:
@@ -154,8 +158,20 @@ def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
         with whole_folder(stage.folder / SIGNALS / "words") as folder:
             TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save(folder)
     execute(ContextArrays(stage.folder), LocalExecutor(arguments.workers, "contexts"))
-    write_json(stage.folder / BACKGROUND_FILE, _background(texts, chunks, arguments))
+    background = _background(texts, chunks, arguments)
+    write_json(stage.folder / BACKGROUND_FILE, background)
+    _write_cloze_background(stage, background)
     return {"chunks": chunks.num_chunks, "sentences": len(chunks), "contexts": chunks.num_contexts}
+
+
+def _write_cloze_background(stage: Stage, background: list[str]) -> None:
+    """Keep what the background suggests to a language model, so that opening an origin need not ask again."""
+    name = f"{SIGNALS}/{CLOZE}/{CLOZE_BACKGROUND}"
+    if stage.has(name):
+        return
+    for model in Layout.load(stage.folder).open_models(stage.folder, default_device()).values():
+        if isinstance(model, ClozeModel):
+            _save_array(stage, name, model.vectors(background))
 
 
 def _save_array(stage: Stage, name: str, array: np.ndarray) -> None:

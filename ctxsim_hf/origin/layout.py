@@ -9,6 +9,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+
 from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.context_models.registry import context_model_class, load_context_model, model_type_of
 from ctxsim_hf.runtime.errors import UserError
@@ -50,3 +52,8 @@ class Layout:
         """Name the models of which an index keeps something."""
         places = {name: folder / CONTEXT_MODELS / name for name in self.context_models}
         return [name for name, place in places.items() if context_model_class(model_type_of(place)).stores]
+
+
+def default_device() -> str:
+    """Return a GPU if there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"

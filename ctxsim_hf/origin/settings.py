@@ -21,8 +21,8 @@ STRATEGIES = ("two_step", "random", "no_diversity")
 class OriginSettings:
     r"""
     Args:
-        signals (`dict[str, float]`): Weights of the signals: `contexts`, `words`, `encoder`, or a registered one. See
-            signals.py for what a weight means.
+        signals (`dict[str, float]`): Weights of the signals: `contexts`, `cloze`, `words`, `encoder`, or a registered
+            one. See signals.py for what a weight means.
         compare_by (`str`): How score vectors are compared: `cosine`, `centered`, `zscore` or `whitened`.
         weights (`ScoreWeights`): Of the four terms of Eq. 3.
         num_contexts (`int`): Contexts in the set of one sentence.
@@ -34,6 +34,8 @@ class OriginSettings:
         max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
         background_size (`int`): Background sentences that count, at most those kept in the folder.
         ridge (`float`): Of `whitened`.
+        cloze_power (`float`): How far the states of the signal `cloze` are whitened, from 0 to 1.
+        cloze_ridge (`float`): Of that whitening.
         seed (`int`): Of the strategy `random` and of the context spread.
     """
 
@@ -47,6 +49,8 @@ class OriginSettings:
     max_jaccard: NonNegative = 0.5
     background_size: Annotated[int, Ge(2)] = 256
     ridge: Positive = RIDGE
+    cloze_power: NonNegative = 0.3
+    cloze_ridge: Positive = 0.01
     seed: Seed = 0
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.signal import Signal
 
 GROUP = "ctxsim_hf.signals"  # of entry points
-CONTEXTS = "contexts"  # what an origin itself knows; all others are opened from its folder
+CONTEXTS, CLOZE = "contexts", "cloze"  # what context models say; all others are opened from the folder
 LEAST_DEVIATION = 0.01  # no signal counts as steadier: in a small background two sentences may share no word at all
 ENCODER_FILES = ("*.json", "*.safetensors", "*.txt", "*.onnx", "*/*.json", "*/*.safetensors")
 
@@ -45,7 +45,7 @@ def register_signal(name: str, factory: Factory) -> None:
         name (`str`): As in an origin's settings, `signals={"contexts": 1, name: 0.5}`.
         factory: Called with the folder `signals/<name>` of the origin, which need not exist.
     """
-    if name == CONTEXTS or not name.isidentifier():
+    if name in (CONTEXTS, CLOZE) or not name.isidentifier():
         raise UserError(f"a signal needs a name of its own, got {name!r}")
     _factories[name] = factory
 
@@ -54,7 +54,7 @@ def open_signal(name: str, folder: Path) -> Signal:
     for entry_point in entry_points(group=GROUP, name=name):
         _factories.setdefault(name, entry_point.load())
     if name not in _factories:
-        raise UserError(f"unknown signal {name!r}; expected one of {', '.join([CONTEXTS, *_factories])}")
+        raise UserError(f"unknown signal {name!r}; expected one of {', '.join([CONTEXTS, CLOZE, *_factories])}")
     if name == "encoder" and not folder.exists():
         raise UserError("this origin has no encoder; index again with --encoder, or leave the signal `encoder` out")
     return _factories[name](folder)

@@ -15,17 +15,19 @@ from ctxsim_hf.context_models.base import ContextModel, Ranker
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.origin.candidates import Candidates
+from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
 from ctxsim_hf.origin.contexts_signal import ContextsSignal
 from ctxsim_hf.origin.explanation import Explanation, explain
 from ctxsim_hf.origin.fit_score import ContextScorer, answered_terms
 from ctxsim_hf.origin.group_scoring import GROUP_SCORERS, Labels, score_group
-from ctxsim_hf.origin.indexing import read_background
-from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout
+from ctxsim_hf.origin.indexing import CLOZE_BACKGROUND, read_background
+from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_device
 from ctxsim_hf.origin.pair_scores import PairScores
 from ctxsim_hf.origin.settings import OriginSettings
-from ctxsim_hf.origin.signals import CONTEXTS, mix, open_signal, shares
+from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, mix, open_signal, shares
+from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.stage import read_stage, verify_files_once
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
@@ -59,16 +61,8 @@ class OriginSimilarity:
     ) -> None:
         self.folder, self.index, self.models, self.settings, self._record = folder, index, models, settings, record
         self.background = read_background(folder)[: settings.background_size]
-        scorer = ContextScorer(models, settings.weights)
-        ranker = next(((name, model) for name, model in models.items() if isinstance(model, Ranker)), None)
-        candidates = Candidates(index, settings.screen_chunks, ranker)
-        cache = Path(cache_folder) if cache_folder else None
-        sets = ContextSets(index, scorer, candidates, settings, _digest(record), cache)
-        self.contexts = ContextsSignal(index, scorer, sets, self.background, settings)
-        self.signals: dict[str, Signal] = {
-            name: self.contexts if name == CONTEXTS else open_signal(name, folder / SIGNALS / name)
-            for name in settings.active_signals
-        }
+        self._cache = Path(cache_folder) if cache_folder else None
+        self.signals: dict[str, Signal] = {name: self._open_signal(name) for name in settings.active_signals}
 
     @classmethod
     def from_pretrained(
@@ -95,11 +89,35 @@ class OriginSimilarity:
         return cls(
             folder,
             ContextIndex.open(folder / INDEX, open_tokenizer(folder / TOKENIZER), layout.width),
-            layout.open_models(folder, str(device or _default_device())),
+            layout.open_models(folder, str(device or default_device())),
             OriginSettings.load(folder).override(**settings),
             record,
             cache_folder=cache_folder,
         )
+
+    @cached_property
+    def contexts(self) -> ContextsSignal:
+        """Similarity by retrieved contexts, whether or not it counts."""
+        settings, models = self.settings, self.models
+        scorer = ContextScorer(models, settings.weights)
+        ranker = next(((name, model) for name, model in models.items() if isinstance(model, Ranker)), None)
+        candidates = Candidates(self.index, settings.screen_chunks, ranker)
+        sets = ContextSets(self.index, scorer, candidates, settings, _digest(self._record), self._cache)
+        return ContextsSignal(self.index, scorer, sets, self.background, settings)
+
+    def _open_signal(self, name: str) -> Signal:
+        folder = self.folder / SIGNALS / name
+        if name == CONTEXTS:
+            return self.contexts
+        if name == CLOZE:
+            background = np.load(folder / CLOZE_BACKGROUND, allow_pickle=False) if folder.exists() else None
+            model = next((model for model in self.models.values() if isinstance(model, ClozeModel)), None)
+            if model is None or background is None:
+                raise UserError("no context model of this origin knows cloze contexts; index with a language model")
+            whitening = Whitening(background, self.settings.cloze_power, self.settings.cloze_ridge)
+            key = xxhash.xxh3_128_hexdigest(repr((_digest(self._record), self.settings)).encode())
+            return ClozeSignal(model, whitening, self._cache / f"cloze-{key}.sqlite" if self._cache else None)
+        return open_signal(name, folder)
 
     @cached_property
     def shares(self) -> dict[str, float]:
@@ -187,12 +205,6 @@ class OriginSimilarity:
 def origin_folder(origin: str | Path, revision: str | None = None) -> Path:
     """Return the folder itself, or what the Hub has under this id; its latest revision if None."""
     return fetch_folder(str(origin), "a folder made by `ctxsim index`", revision=revision)
-
-
-def _default_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _digest(record: Mapping[str, Any]) -> str:

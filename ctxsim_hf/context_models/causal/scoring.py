@@ -42,14 +42,13 @@ class ContextIds(NamedTuple):
 
 
 class CausalContextModel(ContextModel):
-    terms = ("sentence", "right")
     files: ClassVar[tuple[str, ...]] = (*MODEL_FILES, *TOKENIZER_FILES, GGUF, SETTINGS_FILE)
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: TokenizersBackend, settings: CausalSettings | None = None
     ) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings or CausalSettings()
-        self.width = self.settings.width
+        self.width, self.terms = self.settings.width, tuple(self.settings.terms)
         start = [tokenizer.bos_token_id]
         self._start = start if tokenizer("")["input_ids"][:1] == start else []  # GPT-2's kind begins with none
         head = model.get_output_embeddings()

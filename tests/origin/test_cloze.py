@@ -1,0 +1,88 @@
+"""The signal `cloze`, over a tiny random language model."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planted import PlantedCorpus
+from tiny_language_model import save_tiny_llama
+
+from ctxsim_hf.context_models.registry import load_context_model
+from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
+from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.errors import UserError
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def origin_folder(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An origin whose one context model is the language model."""
+    from ctxsim_hf.cli import main
+
+    folder = tmp_path_factory.mktemp("cloze")
+    model = save_tiny_llama(folder / "model")
+    words = ["index", "--chunks", planted / "chunks", "--context-model", model, "--background", 40]
+    assert main([str(word) for word in [*words, "--output", folder / "origin"]]) == 0
+    return folder / "origin"
+
+
+@pytest.fixture(scope="module")
+def pairs() -> tuple[list[str], list[str]]:
+    probes = PlantedCorpus().probes(4)
+    return [probe.sentence for probe in probes], [probe.paraphrase for probe in probes]
+
+
+def test_an_origin_of_a_language_model(origin_folder: Path, pairs: tuple[list[str], list[str]]) -> None:
+    origin = OriginSimilarity.from_pretrained(origin_folder)
+    assert origin.settings.signals == {"cloze": 1.0, "words": 1.0}
+    assert origin.similarity(pairs[0], pairs[0]) == pytest.approx(1)
+    alone = OriginSimilarity.from_pretrained(origin_folder, signals={"cloze": 1})
+    signal = alone.signals["cloze"]
+    assert isinstance(signal, ClozeSignal)
+    np.testing.assert_allclose(alone.similarity(*pairs), signal.similarity(*pairs))
+    labels, spreads = alone.label(
+        [*pairs[0], *pairs[1]], np.array([[place, 4 + place] for place in range(4)]), "group"
+    )
+    np.testing.assert_allclose(labels, alone.similarity(*pairs), atol=1e-6)
+    assert not spreads.any()  # other contexts cannot be drawn: these are all
+
+
+def test_whitening_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    background = rng.normal(size=(500, 1, 3)) * [4.0, 1.0, 0.25] + 7
+    whole = Whitening(background, power=1, ridge=1e-9)(background)
+    states = (background[:, 0] - background[:, 0].mean(0)) / background[:, 0].std(0)
+    expected = states / np.linalg.norm(states, axis=1, keepdims=True)
+    np.testing.assert_allclose(whole[:50] @ whole[:50].T, expected[:50] @ expected[:50].T, atol=0.1)
+    none = Whitening(background, power=0, ridge=1e-9)(background)
+    centred = background[:, 0] - background[:, 0].mean(0)
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    np.testing.assert_allclose(none[:50] @ none[:50].T, centred[:50] @ centred[:50].T, atol=1e-5)
+
+
+def test_two_bridges_are_averaged() -> None:
+    rng = np.random.default_rng(0)
+    background, states = rng.normal(size=(100, 2, 5)), rng.normal(size=(4, 2, 5))
+    both = Whitening(background, 0.5, 0.01)(states)
+    single = [Whitening(background[:, [b]], 0.5, 0.01)(states[:, [b]]) for b in range(2)]
+    np.testing.assert_allclose(both @ both.T, np.mean([one @ one.T for one in single], axis=0), atol=1e-5)
+
+
+def test_cached_equals_fresh(origin_folder: Path, pairs: tuple[list[str], list[str]], tmp_path: Path) -> None:
+    fresh = OriginSimilarity.from_pretrained(origin_folder).similarity(*pairs)
+    for _ in range(2):
+        origin = OriginSimilarity.from_pretrained(origin_folder, cache_folder=tmp_path)
+        np.testing.assert_allclose(origin.similarity(*pairs), fresh, atol=1e-6)
+    (file,) = tmp_path.glob("cloze-*.sqlite")
+    model = load_context_model(origin_folder / "context_models/llama")
+    assert isinstance(model, ClozeModel)
+    kept = ClozeSignal(model, Whitening(np.zeros((2, 1, 32)), 0, 1), file)
+    kept.model = None  # type: ignore[assignment]  # everything comes from the file
+    np.testing.assert_allclose((kept.vectors(pairs[0]) * kept.vectors(pairs[0])).sum(1), 1, atol=1e-5)
+
+
+def test_refused(planted: Path) -> None:
+    with pytest.raises(UserError, match="no context model of this origin knows cloze contexts"):
+        OriginSimilarity.from_pretrained(planted / "origin", signals={"cloze": 1})
