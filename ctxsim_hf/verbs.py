@@ -50,6 +50,11 @@ VERBS = {
         "GeneratorArguments",
         "Chunks to a model of sentences given contexts, and back.",
     ),
+    "train context-model": Verb(
+        "ctxsim_hf.context_models.causal.training",
+        "ContextModelArguments",
+        "A pretrained language model, trained further on chunks.",
+    ),
     "train surrogate": Verb(
         "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
     ),

@@ -15,7 +15,10 @@ CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")  # BERT has the latter for a decod
 
 
 def find_gguf(folder: Path) -> Path | None:
-    """Return the one GGUF file of a folder that has no weights of another kind; None if it has other weights."""
+    """Return the one GGUF file of a folder that has no weights of another kind; None if it has other weights. The
+    name of a GGUF file stands for itself."""
+    if folder.is_file():
+        return folder
     if any(folder.glob("*.safetensors")):
         return None
     files = sorted(folder.glob(GGUF))
@@ -25,9 +28,17 @@ def find_gguf(folder: Path) -> Path | None:
     return files[0] if files else None
 
 
-def load_causal(folder: Path, device: str) -> tuple[PreTrainedModel, TokenizersBackend]:
-    """Open a language model for scoring, in the fastest form that this device computes well."""
-    dtype = scoring_dtype(device)
+def load_causal(
+    folder: Path, device: str, dtype: torch.dtype | None = None
+) -> tuple[PreTrainedModel, TokenizersBackend]:
+    """Open a language model.
+
+    Args:
+        folder (`Path`): Its folder, or a GGUF file.
+        device (`str`): Where to put it.
+        dtype (`torch.dtype`, *optional*): Type of its weights. None takes the one that scores fastest on this device.
+    """
+    dtype = dtype or scoring_dtype(device)
     gguf = find_gguf(folder)
     try:
         if gguf is not None:
@@ -42,6 +53,12 @@ def load_causal(folder: Path, device: str) -> tuple[PreTrainedModel, TokenizersB
         raise UserError(f"expected a causal language model in {str(gguf or folder)!r}: {first}") from error
 
 
+def start_ids(tokenizer: TokenizersBackend) -> list[int]:
+    """Return the mark that begins a text for this tokenizer; GPT-2's kind begins with none."""
+    start = [tokenizer.bos_token_id]
+    return start if tokenizer("")["input_ids"][:1] == start else []
+
+
 def scoring_dtype(device: str) -> torch.dtype:
     """Return bfloat16 for a GPU, and for a CPU that multiplies in it, where it is twice as fast; else float32."""
     if torch.device(device).type != "cpu":
@@ -54,7 +71,7 @@ def _load_gguf(path: Path, dtype: torch.dtype, device: str) -> tuple[PreTrainedM
     try:
         import gguf  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
-        raise UserError(f"{str(path)!r} needs the package gguf: pip install 'ctxsim-hf[gguf]'") from error
+        raise UserError(f"{str(path)!r} needs the package gguf: pip install 'ctxsim-hf[lm]'") from error
     where: dict[str, Any] = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     quantised = AutoModelForCausalLM.from_pretrained(**where, trust_remote_code=False)
     config = quantised.config
