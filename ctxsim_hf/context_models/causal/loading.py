@@ -1,6 +1,6 @@
 """A folder -> a causal language model and its tokenizer. Weights in GGUF are turned into ordinary ones."""
 
-import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def load_causal(
             raise ValueError(f"its config.json names the architectures {config.architectures}")
         model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=dtype, trust_remote_code=False)
         return model.to(device).eval(), open_tokenizer(folder)
-    except (OSError, ValueError, RuntimeError, KeyError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RuntimeError, LookupError, struct.error) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"expected a causal language model in {str(gguf or folder)!r}: {first}") from error
 

@@ -3,8 +3,8 @@
     accelerate launch -m ctxsim_hf.train.context_model --init HuggingFaceTB/SmolLM2-135M --chunks chunks --output lm
 
 All weights are trained, or with `--lora-rank` small matrices beside them, which are added to the weights when the
-model is saved. Either way the folder is a plain causal language model, for `ctxsim index --context-model` as well as for
-AutoModelForCausalLM.
+model is saved. Either way the folder is a plain causal language model, for `ctxsim index --context-model` as well as
+for AutoModelForCausalLM.
 """
 
 from pathlib import Path
