@@ -61,7 +61,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def test_it_learns_to_use_what_stands_before(
-    ctxsim: Run, corpus: Path, start: Path, tmp_path: Path, kind: str
+    ctxsim: Run, corpus: Path, start: Path, held_out: TokenizedChunks, tmp_path: Path, kind: str
 ) -> None:
     code, out, err = ctxsim(*words(corpus, start, tmp_path / "out", "--max-steps", 60, *KINDS[kind]))
     assert code == 0, err
@@ -72,14 +72,17 @@ def test_it_learns_to_use_what_stands_before(
     assert counts["right_perplexity"] < 0.7 * counts["right_perplexity_before"]
     assert "right gain before" in out and "right gain before low" not in out
 
-    # A plain language model, and a context model with the settings of the one it started from.
+    # A plain language model that computes the same, and a context model with the settings of the one it started from.
     plain, before = (AutoModelForCausalLM.from_pretrained(folder) for folder in (tmp_path / "out", start))
     assert plain.state_dict().keys() == before.state_dict().keys()
     changed = {name for name, tensor in plain.state_dict().items() if not tensor.equal(before.state_dict()[name])}
     assert ("model.embed_tokens.weight" in changed) == (kind == "full")
     assert any("q_proj" in name for name in changed) and any("down_proj" in name for name in changed)
+    settings = CausalSettings.load(start)
+    for name, value in RightGain(held_out, [1], settings, 150).evaluate(plain).items():
+        assert value == pytest.approx(counts[name], rel=1e-4)
     model = load_context_model(tmp_path / "out")
-    assert isinstance(model, CausalContextModel) and model.settings == CausalSettings.load(start)
+    assert isinstance(model, CausalContextModel) and model.settings == settings
     assert not {path.name for path in (tmp_path / "out").iterdir()} & {"checkpoints", "adapter_config.json"}
 
 
