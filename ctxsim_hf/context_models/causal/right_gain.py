@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.causal.training_rows import stack_rows
+from ctxsim_hf.context_models.collators import Tensors
 from ctxsim_hf.context_models.context_use import gain_with_interval, partners
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
@@ -68,17 +69,23 @@ class RightGain:
         with tqdm(total=len(rows), desc="evaluate", unit="context", disable=hidden, leave=False) as bar:
             while place < len(order):
                 batch = order[place : place + max(1, TOKENS_PER_BATCH // int(lengths[order[place]]))]
-                tensors = stack_rows([rows[row] for row in batch], self.start)
-                logits = model(**{k: tensors[k].to(model.device) for k in ("input_ids", "attention_mask")}).logits
-                ends = torch.from_numpy(lengths[batch])[:, None]
-                starts = ends - torch.tensor([len(targets[row]) for row in batch])[:, None]
-                places = torch.arange(tensors["input_ids"].shape[1])
-                wanted = ((places >= starts) & (places < ends))[:, 1:]  # as predicted by the token before
-                labels = tensors["labels"][:, 1:][wanted].to(model.device)
-                found = torch.zeros(wanted.shape, dtype=torch.float64)
-                picked = logits[:, :-1][wanted.to(model.device)].float()
-                found[wanted] = -torch.nn.functional.cross_entropy(picked, labels, reduction="none").double().cpu()
-                scores[batch] = found.sum(1).numpy()
+                wanted = torch.tensor([len(targets[row]) for row in batch])
+                scores[batch] = _last_log_probs(model, stack_rows([rows[row] for row in batch], self.start), wanted)
                 place += len(batch)
                 bar.update(len(batch))
         return scores
+
+
+def _last_log_probs(model: PreTrainedModel, tensors: Tensors, counts: torch.Tensor) -> np.ndarray:
+    """Return the log-probability of the last tokens of each row, as many as `counts` says, summed."""
+    mask = tensors["attention_mask"]
+    ends = mask.sum(1, keepdim=True)
+    places = torch.arange(mask.shape[1])
+    wanted = ((places >= ends - counts[:, None]) & (places < ends))[:, 1:]  # each is foretold by the token before it
+    inputs = {name: tensors[name].to(model.device) for name in ("input_ids", "attention_mask")}
+    logits = model(**inputs).logits[:, :-1][wanted.to(model.device)].float()
+    labels = tensors["labels"][:, 1:][wanted].to(model.device)
+    found = torch.zeros(wanted.shape, dtype=torch.float64)
+    found[wanted] = -torch.nn.functional.cross_entropy(logits, labels, reduction="none").double().cpu()
+    sums: np.ndarray = found.sum(1).numpy()
+    return sums
