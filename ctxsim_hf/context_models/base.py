@@ -27,6 +27,7 @@ class ContextModel(ABC):
     terms: tuple[str, ...]
     width: int  # sentences on each side of a context that it reads
     files: ClassVar[tuple[str, ...]] = (*MODEL_FILES, *TOKENIZER_FILES)  # of its folder that an origin copies
+    is_slow: ClassVar[bool] = False  # a score takes milliseconds, so that none is asked for without need
     stores: ClassVar[bool] = False  # whether an index keeps something of every context for it: see `stored`
 
     @classmethod

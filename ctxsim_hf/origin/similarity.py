@@ -1,5 +1,6 @@
 """Two lists of sentences -> how alike each pair is, by the signals of an origin (Origin)."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -27,10 +28,12 @@ from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_d
 from ctxsim_hf.origin.pair_scores import PairScores
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, mix, open_signal, shares
+from ctxsim_hf.origin.suggested_words import WordModel, WordSuggestions
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.stage import read_stage, verify_files_once
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.signal import Signal
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_ORIGIN = "ctxsim/origin-light"
+FEW_CONTEXTS = {"num_contexts": 4, "rerank_candidates": 2, "background_size": 12, "compare_by": "zscore"}
 DEVIATION_SENTENCES = 48  # of the background, every two of which are a pair
 
 
@@ -197,9 +201,29 @@ class OriginSimilarity:
     def explain(self, sentence1: str, sentence2: str) -> Explanation:
         """Say why two sentences are as alike as they are."""
         (pair,) = self.compare([sentence1], [sentence2])
-        contexts = pair.contexts or next(self.contexts.compare([sentence1], [sentence2]))
-        every_term = ScoreWeights(**{term: float(term in answered_terms(self.models)) for term in TERMS})
-        return explain(sentence1, sentence2, pair, contexts, self.index, ContextScorer(self.models, every_term))
+        answered = answered_terms(self.models)
+        words = self._suggestions(sentence1, sentence2) if self._suggestions else None
+        if not answered:
+            return explain(sentence1, sentence2, pair, None, self.index, None, words)
+        signal = self._few_contexts if any(model.is_slow for model in self.models.values()) else self.contexts
+        contexts = pair.contexts or next(signal.compare([sentence1], [sentence2]))
+        scorer = ContextScorer(self.models, ScoreWeights(**{term: float(term in answered) for term in TERMS}))
+        return explain(sentence1, sentence2, pair, contexts, self.index, scorer, words)
+
+    @cached_property
+    def _few_contexts(self) -> ContextsSignal:
+        """Retrieved contexts to show where they do not count and their model is slow."""
+        origin = copy.copy(self)
+        origin.settings = self.settings.override(**FEW_CONTEXTS)
+        origin.background = self.background[: origin.settings.background_size]
+        origin.__dict__.pop("contexts", None)
+        return origin.contexts
+
+    @cached_property
+    def _suggestions(self) -> WordSuggestions | None:
+        model = next((model for model in self.models.values() if isinstance(model, WordModel)), None)
+        counts = self.folder / SIGNALS / "words"
+        return None if model is None else WordSuggestions(model, self.background, TfidfCosine.load(counts))
 
 
 def origin_folder(origin: str | Path, revision: str | None = None) -> Path:

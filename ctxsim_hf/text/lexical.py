@@ -79,15 +79,20 @@ class TfidfCosine:
             )
         return cls(keys, df, num_sentences)
 
-    def idf(self, vocabulary: Iterable[str]) -> np.ndarray:
-        """The weight of each word; one that the corpus does not hold weighs 14."""
+    def document_frequency(self, vocabulary: Iterable[str]) -> np.ndarray:
+        """Return in how many sentences each word stands."""
         keys = _hash(vocabulary)
         places = np.searchsorted(self.keys, keys)
         seen = places < len(self.keys)
         seen[seen] = self.keys[places[seen]] == keys[seen]
-        weights = np.full(len(keys), UNSEEN_IDF)
-        weights[seen] = np.log(self.num_sentences / (self.df[places[seen]] + 1)).clip(min=0)
-        return weights
+        found = np.zeros(len(keys), np.int64)
+        found[seen] = self.df[places[seen]]
+        return found
+
+    def idf(self, vocabulary: Iterable[str]) -> np.ndarray:
+        """Return the weight of each word; one that the corpus does not hold weighs 14."""
+        df = self.document_frequency(vocabulary)
+        return np.where(df > 0, np.log(self.num_sentences / (df + 1)).clip(min=0), UNSEEN_IDF)
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Cosine of each pair, from 0 to 1. A sentence without words, or with none but words that weigh 0, has
