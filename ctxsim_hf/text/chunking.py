@@ -1,8 +1,8 @@
 """Documents -> chunks, a stage: `ctxsim chunk`.
 
-A first reading finds duplicates and plans shards of a few megabytes (see chunk_plan.py). Then every shard is a block:
-whoever runs it reads its documents again, splits sentences and writes one parquet file. The bytes are therefore the
-same for any executor, and a shard that is on disk already is not made again.
+A first pass finds duplicates and plans shards of a few megabytes (see chunk_plan.py). Then every shard is a block:
+running it reads its documents again, splits them into sentences and writes one parquet file. The bytes are therefore
+the same for any executor, and a shard that is on disk already is not made again.
 """
 
 import json
@@ -27,7 +27,7 @@ from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.runtime.validation import Count, Share
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
-from ctxsim_hf.text.chunks import SPLITS, context_positions, even_chunks
+from ctxsim_hf.text.chunks import CHUNK_SPLITS, context_positions, even_chunks
 from ctxsim_hf.text.reading import Columns, Corpus, Document, Reader
 from ctxsim_hf.text.sentences import split_document
 
@@ -38,15 +38,15 @@ _COUNTS_KEY = b"ctxsim_counts"
 @dataclass(kw_only=True)
 class ChunkArguments(StageArguments):
     corpus: list[str] = HfArg(
-        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of data sets."
+        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or dataset ids."
     )
-    text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, data sets).")
-    id_column: str = HfArg(default="id", help="Column that names a document; the row's number where there is none.")
-    keep_columns: str = HfArg(default="", help="Columns to keep beside each chunk, e.g. title,url.")
-    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a data set.")
-    split: str = HfArg(default="train", help="Split to read, where a corpus is the id of a data set.")
+    text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
+    id_column: str = HfArg(default="id", help="Column that identifies a document; without it, the row number does.")
+    keep_columns: str = HfArg(default="", help="Columns to keep with each chunk, e.g. title,url.")
+    config_name: str | None = HfArg(default=None, help="Configuration of a corpus that is a dataset id.")
+    split: str = HfArg(default="train", help="Split to read of a corpus that is a dataset id.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="A chunk holds at most so many sentences.")
+    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="Maximum number of sentences in a chunk.")
     max_sentence_chars: Count = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
     max_document_chars: Annotated[int, Ge(1000)] = HfArg(
         default=1_000_000, help="A longer document is read as several documents."
@@ -54,10 +54,10 @@ class ChunkArguments(StageArguments):
     held_out: Share = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
     shard_chars: Count = HfArg(
         default=4_000_000,
-        help="Characters of text in a shard: little enough to lose in a crash, enough to have few files.",
+        help="Characters of text in a shard: few enough to lose in a crash, enough to keep the number of files low.",
     )
-    skip_bad: bool = HfArg(default=False, help="Count and pass over what cannot be read instead of stopping there.")
-    workers: Count = HfArg(default=1, help="Processes; the output is the same for any number.")
+    skip_bad: bool = HfArg(default=False, help="Count and skip documents that cannot be read instead of stopping.")
+    workers: Count = HfArg(default=1, help="Number of processes; the output does not depend on it.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
 
@@ -66,9 +66,10 @@ class ChunkArguments(StageArguments):
         for location in self.corpus:
             if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
                 raise UserError(
-                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it"
+                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it; "
+                    "choose another folder"
                 )
-        if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
+        if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any string and falls back to English
             raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
 
     @property
@@ -76,14 +77,14 @@ class ChunkArguments(StageArguments):
         return [name.strip() for name in self.keep_columns.split(",") if name.strip()]
 
     def corpora(self) -> list[Corpus]:
-        """Find the files of all corpora; refuse two of one name."""
+        """Return the corpora; refuse two of the same name."""
         columns = Columns(self.text_column, self.id_column, self.kept_columns)
         corpora = [
             Corpus(location, columns, self.max_document_chars, self.config_name, self.split)
             for location in self.corpus
         ]
         if repeated := [name for name, count in Counter(corpus.name for corpus in corpora).items() if count > 1]:
-            raise UserError(f"two corpora are called {repeated[0]!r}, and their documents would share ids; rename one")
+            raise UserError(f"two corpora are named {repeated[0]!r}, so their documents would share ids; rename one")
         return corpora
 
 
@@ -92,7 +93,7 @@ def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str
 
     Args:
         arguments (`ChunkArguments`): What to read and how to cut it.
-        executor (`Executor`, *optional*): Makes the shards; None takes `arguments.workers` processes of this machine.
+        executor (`Executor`, *optional*): Makes the shards. None uses `arguments.workers` processes on this machine.
     """
     fingerprints = {"corpus": [corpus.fingerprint() for corpus in arguments.corpora()]}
     with Stage("chunk", arguments, fingerprints, packages=("sentencex", "pyarrow")) as stage:
@@ -105,7 +106,7 @@ def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str
 
 @dataclass
 class ChunkBlocks(FileBlocks):
-    """Chunking in blocks: a parquet file for each shard of the plan."""
+    """Chunking in blocks, one parquet file for each shard of the plan."""
 
     arguments: ChunkArguments
 
@@ -122,7 +123,7 @@ class ChunkBlocks(FileBlocks):
 
     @cached_property
     def _reader(self) -> Reader:
-        """Stay in the open file from block to block, which a compressed file can only be read from its start."""
+        """Keep the file open from block to block: a compressed file can only be read from its start."""
         return Reader(self._corpora)
 
     def blocks(self) -> list[str]:
@@ -163,20 +164,20 @@ class ChunkBlocks(FileBlocks):
         for name in self.blocks():
             totals.update(json.loads(pq.read_schema(self.folder / name).metadata[_COUNTS_KEY]))
         counts = _report(totals)
-        for path in self.folder.glob(f"{PLAN_FILE}*"):  # and what is left of one whose maker was killed
+        for path in self.folder.glob(f"{PLAN_FILE}*"):  # also temporary files of a process that was killed
             path.unlink()
         return counts
 
 
 def _report(totals: Counter[str]) -> dict[str, Any]:
-    """Totals in the order and shape that stage.json and the screen show; refuses a corpus that gave nothing."""
+    """Return the counts for stage.json; refuse a corpus without any context."""
     skipped = {name.removeprefix("skipped: "): n for name, n in sorted(totals.items()) if name.startswith("skipped: ")}
     kept = totals["documents_kept"]
     if not totals["contexts"]:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items()) or "none were found"
+        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items()) or "none found"
         raise UserError(
-            f"no context could be made of {totals['documents_read']} documents ({reasons}); "
-            "a context needs a document of three sentences or more, split by the rules of --language"
+            f"expected at least one context, but {totals['documents_read']} documents have none ({reasons}); "
+            "a context needs a document of at least three sentences, split by the rules of --language"
         )
     return {
         "documents_read": totals["documents_read"],
@@ -184,8 +185,8 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
         "documents_duplicate": totals["documents_duplicate"],
         "documents_skipped": skipped,
         "documents_held_out": totals["documents_held_out"],
-        "chunks": {split: totals[f"chunks_{split}"] for split in SPLITS},
-        "sentences": {split: totals[f"sentences_{split}"] for split in SPLITS},
+        "chunks": {split: totals[f"chunks_{split}"] for split in CHUNK_SPLITS},
+        "sentences": {split: totals[f"sentences_{split}"] for split in CHUNK_SPLITS},
         "sentences_without_context": totals["sentences_without_context"],
         "sentences_too_long": totals["sentences_too_long"],
         "contexts": totals["contexts"],
@@ -194,7 +195,7 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
 
 
 def split_of(doc_id: str, held_out: float) -> str:
-    """A document's split: fixed by its id alone, so it never moves when others come or go."""
+    """Return a document's split, which depends on its id alone, so that it never changes with other documents."""
     return "held_out" if xxhash.xxh3_64_intdigest(doc_id.encode()) < held_out * 2**64 else "train"
 
 
