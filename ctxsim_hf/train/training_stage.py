@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.files import read_json, write_json
-from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.train.loop import Task, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
@@ -34,7 +34,7 @@ def run_training(
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
-            if not seen_by_all(stage.has(METRICS_FILE)):
+            if not broadcast_from_main(stage.has(METRICS_FILE)):
                 _train(stage, arguments, tokenizer, make_task, fit, accelerator)
             if accelerator.is_main_process:
                 finish_with_metrics(stage, "checkpoints")

@@ -27,7 +27,7 @@ def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Pat
         (["--preset", "huge"], "--preset must be one of tiny, light, small, base, large, got 'huge'"),
         (["--head", "conv"], "--head must be one of mlp, linear, got 'conv'"),
         (["--chunks", "nowhere"], "expected a folder made by `ctxsim chunk`, but 'nowhere' does not exist"),
-        (["--tokenizer", "nowhere"], "no tokenizer in 'nowhere': expected a file tokenizer.json there"),
+        (["--tokenizer", "nowhere"], "expected a file tokenizer.json in 'nowhere', but there is none"),
         (["--tokens-per-batch", 10], "--tokens-per-batch 10 is less than"),
         (["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2], "1 batches are too few for one step of 2"),
         (["--schedule", "steep"], "--schedule must be one of linear, cosine, constant, got 'steep'"),

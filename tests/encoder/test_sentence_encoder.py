@@ -213,12 +213,12 @@ def test_two_processes(
     [
         (lambda e: e.encode("a string"), "encode takes a list of sentences; got a string"),
         (lambda e: e.encode(["fine", 3.5]), r"expected strings, but sentence 1 is 3.5 \(float\)"),
-        (lambda e: e.encode(["\ud83d"]), "sentence 0 holds half a character"),
+        (lambda e: e.encode(["\ud83d"]), "sentence 0 holds a lone surrogate"),
         (lambda e: e.encode(["a"], tokens_per_batch=0), "tokens_per_batch must be at least 1, got 0"),
         (lambda e: e.encode(["a"], output="x.npy", convert_to_tensor=True), "leave out convert_to_tensor or output"),
-        (lambda e: e.similarity(["a"], ["a", "b"]), "as many sentences on both sides, got 1 and 2"),
+        (lambda e: e.similarity(["a"], ["a", "b"]), "expected two lists of the same length, got 1 and 2"),
         (lambda e: e.similarity(["a"], [None]), "sentence 0 of list 2 is None"),
-        (lambda e: e.similarity("a", "b"), "similarity takes two lists of sentences; got a string"),
+        (lambda e: e.similarity("a", "b"), "expected two lists of sentences, got a string"),
     ],
 )
 def test_bad_input(encoder: SentenceEncoder, call: Callable[[SentenceEncoder], Any], words: str) -> None:
@@ -319,7 +319,7 @@ def test_what_is_no_surrogate(folder: Path, tmp_path: Path, change: Callable[[Pa
 
 
 def test_a_surrogate_that_is_not_there() -> None:
-    with pytest.raises(UserError, match="'ctxsim/nowhere' is no folder here and could not be fetched"):
+    with pytest.raises(UserError, match="'ctxsim/nowhere' is not a local folder and could not be downloaded"):
         SentenceEncoder.from_pretrained("ctxsim/nowhere")
 
 

@@ -107,7 +107,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
         assert err.endswith(f"ctxsim train {what}: interrupted; run the same command again to go on\n")
     assert 1 <= len(list(checkpoints.glob("step-*[0-9]"))) <= 2, "only the last two are kept"
     code, out, err = ctxsim(*command)
-    assert code == 0 and "going on from step" in out + err
+    assert code == 0 and "resuming from step" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
