@@ -25,8 +25,8 @@ def letter_ngrams(text: str) -> set[str]:
 
 def letter_vectors(texts: Sequence[str]) -> csr_array:
     """Return unit vectors of words with their boundaries, or of parts of words: (texts, n-grams)."""
-    held, _ = _bags([letter_ngrams(text) for text in texts])
-    return _unit(held)
+    matrix, _ = _bags([letter_ngrams(text) for text in texts])
+    return _unit(matrix)
 
 
 class LetterCosine:
@@ -57,9 +57,9 @@ class LetterCosine:
         return np.asarray((vectors[first] * vectors[second]).sum(axis=1)).clip(max=1)
 
     def _vectors(self, sentences: Sequence[str]) -> csr_array:
-        held, vocabulary = _bags([set(words(sentence)) for sentence in sentences])
+        matrix, vocabulary = _bags([set(words(sentence)) for sentence in sentences])
         letters = letter_vectors([f"{BOUNDARY}{word}{BOUNDARY}" for word in vocabulary])
-        vectors = held @ diags_array(self.counts.idf(vocabulary)) @ letters
+        vectors = matrix @ diags_array(self.counts.idf(vocabulary)) @ letters
         vectors.sort_indices()
         return _unit(vectors)
 

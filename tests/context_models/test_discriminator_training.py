@@ -29,7 +29,10 @@ def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Pat
         (["--chunks", "nowhere"], "expected a folder made by `ctxsim chunk`, but 'nowhere' does not exist"),
         (["--tokenizer", "nowhere"], "expected a file tokenizer.json in 'nowhere', but there is none"),
         (["--tokens-per-batch", 10], "--tokens-per-batch 10 is less than"),
-        (["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2], "1 batches are too few for one step of 2"),
+        (
+            ["--tokens-per-batch", 10**9, "--gradient-accumulation-steps", 2],
+            "expected at least 2 batches for one step, got 1",
+        ),
         (["--schedule", "steep"], "--schedule must be one of linear, cosine, constant, got 'steep'"),
         (["--mixed-precision", "fp17"], "--mixed-precision must be one of no, fp16, bf16, got 'fp17'"),
         (["--report-to", "notebook"], "accelerate refuses --report-to or --mixed-precision"),
