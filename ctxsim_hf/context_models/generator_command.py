@@ -1,10 +1,10 @@
-"""Chunks -> a generator that says how likely a sentence is in a context, and a context around a sentence (Eq. 2).
+"""Chunks -> a generator: the probability of a sentence given its context, and of a context given its sentence (Eq. 2).
 
     accelerate launch -m ctxsim_hf.train.generator --chunks chunks --tokenizer tokenizer --direction sentence \
         --output generator-sentence
 
-Two kinds: `seq2seq`, the paper's, one model for each direction or one for `all`; and `light`, which answers all three
-questions and trains in minutes on one machine.
+There are two kinds: `seq2seq`, that of the paper, with one model for each direction or one for `all`; and `light`,
+which covers all three directions and trains in minutes on one machine.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ COMMAND = "train generator"
 
 
 def run(arguments: GeneratorArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
+    """Run the stage and return the counts that stage.json records."""
     inputs = arguments.inputs()
     data = ContextData.open(arguments)
 

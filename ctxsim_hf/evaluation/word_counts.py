@@ -13,7 +13,7 @@ from ctxsim_hf.runtime.parallel import available_cores, ordered_map
 from ctxsim_hf.text.chunking import ChunkArguments
 from ctxsim_hf.text.chunks import describe_chunks, read_chunks
 from ctxsim_hf.text.lexical import TfidfCosine, count_words
-from ctxsim_hf.text.reading import Columns, Corpus, Flaw
+from ctxsim_hf.text.reading import BadDocument, Columns, Corpus
 from ctxsim_hf.text.sentences import split_document
 
 FORMAT = 5  # raise it whenever the same text would be counted differently
@@ -78,7 +78,7 @@ def _texts(corpora: Iterable[Corpus]) -> Iterator[list[str]]:
     texts, chars = [], 0
     for corpus in corpora:
         for document in corpus:
-            if isinstance(document, Flaw):
+            if isinstance(document, BadDocument):
                 raise UserError(f"{document.place}: {document.message}. Mend it, or name a folder of --chunks instead")
             texts.append(document.text)
             chars += len(document.text)

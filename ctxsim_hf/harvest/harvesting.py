@@ -21,7 +21,7 @@ from ctxsim_hf.harvest.repair import RepairedStage
 from ctxsim_hf.harvest.shards import missing_shards, put_together
 from ctxsim_hf.runtime.blocks import RankExecutor, merge_finished, missing_blocks, run_missing, share
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
 
 COMMAND = "harvest"
@@ -35,13 +35,13 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
     inputs = arguments.inputs()
     whole = RepairedStage(COMMAND, arguments, inputs, PACKAGES)
     missing: list[int] = []
-    if arguments.num_shards == 1 or seen_by_all(whole.output.exists()):
+    if arguments.num_shards == 1 or broadcast_from_main(whole.output.exists()):
         arguments.refuse_to_replace_in_shards()
         _harvest(whole, replace(arguments, shard=None, num_shards=1), accelerator)
     else:
         own = arguments.of_shard(arguments.shard or 0)
         _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
-        missing = seen_by_all(missing_shards(arguments))
+        missing = broadcast_from_main(missing_shards(arguments))
         if accelerator.is_main_process and not missing:
             put_together(whole, arguments)
     accelerator.wait_for_everyone()
@@ -61,7 +61,7 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
         work = HarvestBlocks(stage.folder, arguments, accelerator.device, accelerator.is_main_process)
         with accelerator.main_process_first():  # which checks the files of the origin
             _ = work.origin
-        missing = seen_by_all(missing_blocks(work))
+        missing = broadcast_from_main(missing_blocks(work))
         if accelerator.is_main_process:
             stage.log(f"{len(missing)} files to make on {accelerator.num_processes} process(es), {accelerator.device}")
         error = None

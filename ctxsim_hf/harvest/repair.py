@@ -30,7 +30,7 @@ class RepairedStage(Stage):
         try:
             self._set_damaged_aside()
         except BaseException:
-            self._let_go()
+            self._release_lock()
             raise
         return self
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.runtime.files import write_json
-from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.loop import make_accelerator
@@ -32,7 +32,7 @@ def cross_validate(
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
-            if not seen_by_all(stage.has(METRICS_FILE)):
+            if not broadcast_from_main(stage.has(METRICS_FILE)):
                 counts = [
                     train(replace(arguments, fold=fold, output=str(stage.folder / FOLDS / str(fold))))
                     for fold in range(arguments.folds)

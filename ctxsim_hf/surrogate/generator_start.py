@@ -18,7 +18,7 @@ import torch
 from transformers import RobertaModel
 
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
-from ctxsim_hf.text.letters import END, letter_vectors
+from ctxsim_hf.text.letters import BOUNDARY, letter_vectors
 
 REST = 2  # the last dimensions
 # Between 0, vectors as they are, and 1, sentences that vary as much in every direction: the middle agreed best with
@@ -66,7 +66,7 @@ def start_as_mean(roberta: RobertaModel) -> None:
 def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> torch.Tensor:
     """Random directions for n-grams of letters -> a vector for each token, in proportion to its idf: (tokens, size).
     What is spelled in angle brackets, a byte or a mark, has no letters."""
-    letters = letter_vectors([token.replace(WORD_START, END) + END for token in tokens])
+    letters = letter_vectors([token.replace(WORD_START, BOUNDARY) + BOUNDARY for token in tokens])
     directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
     idf = -(frequencies * TOKENS_A_SENTENCE).log().clamp(max=0)
     idf[[place for place, token in enumerate(tokens) if token.startswith("<") and token.endswith(">")]] = 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from ctxsim_hf.encoder.part_encoder import EncodeSettings
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
-from ctxsim_hf.encoder.vector_file import Done, append
+from ctxsim_hf.encoder.vector_file import FinishedSentences, append
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json, write_json
 
@@ -84,15 +84,17 @@ class SearchIndex:
             raise UserError(f"could not add to {str(self.folder)!r}: {error.strerror or error}") from error
 
     def _add(self, sentences: Iterable[str], num_processes: int) -> None:
-        done = Done(self.folder / "adding.json", {"fingerprint": self.encoder.fingerprint, "after": len(self)})
-        done.recall(sentences)
+        done = FinishedSentences(
+            self.folder / "adding.json", {"fingerprint": self.encoder.fingerprint, "after": len(self)}
+        )
+        done.restore(sentences)
         settings = EncodeSettings(self.encoder.model.tokens_per_batch, normalize=True)
         self._append(self.encoder.encode_parts(sentences, settings, num_processes, done.rows), done)
         self._about = self._about | {"rows": len(self) + done.rows}
         write_json(self.folder / INDEX_FILE, self._about)
-        done.forget()
+        done.clear()
 
-    def _append(self, parts: Iterator[tuple[list[str], np.ndarray]], done: Done) -> None:
+    def _append(self, parts: Iterator[tuple[list[str], np.ndarray]], done: FinishedSentences) -> None:
         """Cut off what an interruption left half written, then write part after part, the least telling file first."""
         rows = len(self) + done.rows
         for name in (VECTORS, ENDS, TEXTS):
@@ -113,7 +115,7 @@ class SearchIndex:
                 append(text_file, b"".join(texts))
                 append(end_file, ends.astype("<i8").data)
                 end = int(ends[-1])
-                done.note(part)
+                done.add(part)
 
     def search(self, queries: list[str], top_k: int = 10) -> list[list[Hit]]:
         """The sentences most like each query, the most alike first."""

@@ -18,7 +18,7 @@ from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
-from ctxsim_hf.train.loop import Task
+from ctxsim_hf.train.loop import TrainingTask
 from ctxsim_hf.train.training_stage import run_training
 
 COMMAND = "train surrogate"
@@ -34,7 +34,7 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
     tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
     data = source.open(tokenizer, inputs["tokenizer"]["xxh3_128"])
 
-    def make_task() -> Task:
+    def make_task() -> TrainingTask:
         return (CrossTask if arguments.objective == "cross" else SiameseTask)(arguments, tokenizer, data)
 
     return run_training(COMMAND, arguments, inputs, tokenizer, make_task)

@@ -190,7 +190,7 @@ def test_a_full_disk_loses_nothing(ctxsim: Run, planted: Path, pair_harvest: Pat
     missing.unlink()
     missing.with_name(missing.name + ".tmp").symlink_to("/dev/full")
     code, _, err = ctxsim(*harvest_words(planted, tmp_path / "out"))
-    assert code == 2 and "No space left on device" in err and "to go on" in err and err.count("\n") == 1
+    assert code == 2 and "No space left on device" in err and "to resume" in err and err.count("\n") == 1
     assert len(list((partial / "data").iterdir())) == 3
     assert ctxsim(*harvest_words(planted, tmp_path / "out"))[0] == 0
     assert contents(tmp_path / "out") == contents(pair_harvest)

@@ -1,7 +1,7 @@
-"""The seq2seq generator as a context model: of the three generative terms of Eq. 3, those of its direction.
+"""The seq2seq generator as a context model: it answers the generative terms of Eq. 3 of its direction.
 
-The source of the question `sentence` is a context alone, so it is encoded once for all sentences; the other two
-questions have a source of their own for every pair.
+The source of the direction `sentence` is a context alone, so it is encoded once for all sentences. The other two
+directions have a different source for every pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,12 @@ from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
-TOKENS_PER_BATCH = 4096  # of padded sources or targets that go through the model together
+TOKENS_PER_BATCH = 4096  # of sources and targets, padding included
 
 
 class Seq2SeqContextModel(ContextModel):
+    """Answers the terms `sentence`, `left` and `right`, or one of them."""
+
     def __init__(self, model: ContextGeneratorModel, tokenizer: TokenizersBackend) -> None:
         self.model, self.tokenizer, self.width = model.eval(), tokenizer, model.config.width
         self.special = SpecialIds.of(tokenizer)
@@ -65,7 +67,7 @@ class Seq2SeqContextModel(ContextModel):
 
     @torch.inference_mode()
     def encode_sources(self, tokens: WindowTokens, windows: np.ndarray) -> list[torch.Tensor]:
-        """Return encoder states of the question `sentence`, one (tokens, width) for each window."""
+        """Return the encoder states of the direction `sentence`, a tensor (tokens, d_model) for each window."""
         lengths, _ = tokens.lengths(windows, "sentence")
         states: list[torch.Tensor] = [torch.empty(0)] * len(windows)
         for rows in _batches(np.argsort(lengths, kind="stable"), lengths):
@@ -82,7 +84,7 @@ class Seq2SeqContextModel(ContextModel):
 
 
 class EncodedContexts:
-    """Contexts and, as soon as someone asks, their encoder states."""
+    """Contexts, and their encoder states, which are computed on first use."""
 
     def __init__(self, scorer: Seq2SeqContextModel, contexts: Contexts) -> None:
         self.scorer = scorer
@@ -92,7 +94,7 @@ class EncodedContexts:
         return len(self.tokens.left)
 
     def windows_with(self, sentences: TokenizedSentences) -> tuple[np.ndarray, WindowTokens]:
-        """Put every sentence in the middle of every context: (sentences, contexts, window), and their tokens."""
+        """Return the windows of every sentence in every context, (sentences, contexts, window), and their tokens."""
         left, right = self.tokens.left, self.tokens.right
         middle = len(self.tokens.sentences) + np.arange(len(sentences))
         shape = (len(sentences), len(left))
@@ -115,7 +117,7 @@ class EncodedContexts:
         return self.scorer.encode_sources(tokens, windows[0])
 
     def encoded(self, contexts: np.ndarray) -> tuple[BaseModelOutput, torch.Tensor]:
-        """Return padded states of these contexts, and their mask."""
+        """Return the padded encoder states of some contexts, and their mask."""
         states = [self._states[context] for context in contexts]
         mask = torch.nn.utils.rnn.pad_sequence([state.new_ones(len(state)).long() for state in states], True)
         padded = torch.nn.utils.rnn.pad_sequence(states, True)
@@ -123,7 +125,7 @@ class EncodedContexts:
 
 
 def _batches(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield rows in this order, as many together as the token budget allows with padding, at least one."""
+    """Yield rows in the given order, as many at a time as the token budget allows with padding, at least one."""
     start = 0
     longest = 0
     for place, row in enumerate(order):
