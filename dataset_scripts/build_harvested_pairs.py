@@ -27,7 +27,7 @@ from transformers import HfArgumentParser
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import HarvestedPairs
-from ctxsim_hf.harvest.drawing import SPLITS
+from ctxsim_hf.harvest.drawing import PAIR_SPLITS
 from ctxsim_hf.hub.cards import corpora, same_documents
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import read_stage
@@ -153,7 +153,7 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
         **record["counts"],
         "repo_id": arguments.repo_id,
         "same_documents": same_documents(origin["inputs"]),
-        "splits": SPLITS,
+        "splits": PAIR_SPLITS,
         "ways": _ways(record),
         "num_pairs": f"{sum(record['counts']['pairs'].values()):,}",
         "arguments": made,
