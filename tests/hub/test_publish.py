@@ -80,7 +80,7 @@ def test_only_what_is_listed_goes(hub: LoopbackHub, publish: Publish, folders: P
         assert {path: f"{len(content):,}" for path, content in repository.files.items()} == listed
         assert "README.md" in listed
         assert not {path for path in listed if MUST_NOT_GO & set(path.split("/"))}
-        assert out_again.endswith(f"{ids[name]} holds just this already, revision {repository.main}\n")
+        assert out_again.endswith(f"{ids[name]} holds exactly this already, revision {repository.main}\n")
         assert len(repository.commits) == 2
         holds_text = name in ("origin-light", "harvested-pairs")
         assert err.count("\n") == err.count("holds sentences of your documents word for word") == holds_text
@@ -127,7 +127,7 @@ def test_what_is_refused_is_told_in_a_line(
         "this token may not write to 'ctxsim/surrogate-large'",
         "the Hub refused to publish 'ctxsim/surrogate-large': Private repository storage limit reached",
         'unlicensed/README.md\': "license" must be one of those known',
-        "'ctxsim/discriminator-light' is public; say --public",
+        "'ctxsim/discriminator-light' is public; add --public",
         "load something other than 'ctxsim/another'",
         "expected --repo-id OWNER/NAME, got 'origin-light'",
         "is a harvest; make a dataset with a card of it first",
@@ -148,7 +148,7 @@ def test_a_server_that_is_no_hub(hub: LoopbackHub, publish: Publish, folders: Pa
     """Such as the page of a hotel, where one has to log in first."""
     words = [folders / "ctxsim/surrogate-large", "--repo-id", "ctxsim/surrogate-large"]
     ((code, _, err),) = publish((WRITER, words), endpoint=f"{hub.endpoint}/login")
-    assert code == 2 and err.count("\n") == 1 and "the answer is none that a Hub would give" in err
+    assert code == 2 and err.count("\n") == 1 and "the server did not answer as a Hub would" in err
 
 
 def test_no_network(ctxsim: Run, publish: Publish, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_an_upload_cut_off_leaves_nothing_and_again_ends_whole(
     ((code, out, err),) = publish((WRITER, words[1:]))
     assert (code, out) == (2, "") and hub.cut_uploads < 1000
     assert err.splitlines()[-1].startswith("ctxsim publish: the Hub could not be reached, or the connection broke off")
-    assert "If 'ctxsim/cut' exists, what it holds is whole. Run the same command again" in err
+    assert "If 'ctxsim/cut' exists, it is complete as of its last commit. Run the same command again" in err
     assert "Traceback" not in err and WRITER not in err
     assert hub.repository("ctxsim/cut").files == {}
     hub.cut_uploads = 1  # now it breaks off once, and the client goes on by itself
