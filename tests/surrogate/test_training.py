@@ -324,7 +324,7 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("", ["--heads", 3], "--hidden-size 64 is not a multiple of --heads 3"),
         ("", ["--tokens-per-batch", 8], "--tokens-per-batch 8 is less than"),
         ("", ["--init", "nowhere"], "with --init the sizes and vectors are the checkpoint's; leave out --preset"),
-        ("", ["--token-embeddings", "nowhere"], "--token-embeddings 'nowhere' is no folder of a model"),
+        ("", ["--token-embeddings", "nowhere"], "--token-embeddings 'nowhere' is neither a model's folder"),
     ],
 )
 def test_bad_input_is_one_line(
