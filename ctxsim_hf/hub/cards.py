@@ -16,9 +16,10 @@ from huggingface_hub import ModelCard, ModelCardData
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
+from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.hub.publication import CARD_FILE, Publication
 from ctxsim_hf.hub.publish import check_repo_id, one_folder
-from ctxsim_hf.hub.results import Results, eval_results, markdown_table, read_results, results_table
+from ctxsim_hf.hub.results import Results, eval_results, read_results, results_table
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
@@ -87,8 +88,8 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         cross=cross,
         same_documents=same_documents(record["inputs"]),
         corpora=corpora(record["inputs"]),
-        arguments=markdown_table(("argument", "value"), _table_rows(record["arguments"])),
-        figures=markdown_table(("figure", "value"), _table_rows(record["counts"])),
+        arguments=as_markdown([("argument", "value"), *_table_rows(record["arguments"])]),
+        figures=as_markdown([("figure", "value"), *_table_rows(record["counts"])]),
         results=results_table(results.rows),
         signature=results.signature,
         recipe=digest_file(publication.folder / STAGE_FILE),

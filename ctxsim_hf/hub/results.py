@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult
 
+from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.evaluation.tasks import TASKS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json
@@ -66,13 +67,7 @@ def results_table(rows: Sequence[dict[str, Any]]) -> str:
     head = ("task", "split", "pairs", *(f"{name} x 100 (95 %)" for name in measured))
     about = [(row["task"], row.get("split", ""), f"{row.get('pairs', 0):,}") for row in rows]
     cells = zip(*([_show(figure) for figure in column] for column in measured.values()), strict=True)
-    return markdown_table(head, [first + shown for first, shown in zip(about, cells, strict=True)])
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+    return as_markdown([head, *(first + shown for first, shown in zip(about, cells, strict=True))])
 
 
 def _of_seed(row: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class RowCollator:
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
 
     def __call__(self, batch: np.ndarray) -> Tensors:
-        """Return the sentences of these rows once each, the longest first, and `members`, their places (rows, 2 or 3)."""
+        """Return the sentences of these rows once each, the longest first, and their places `members`."""
         present, places = np.unique(self.rows.members[batch], return_inverse=True)
         order = np.argsort(-self.lengths(present), kind="stable")
         place_of = np.empty_like(order)

@@ -47,13 +47,13 @@ def test_dry_run_lists_and_sends_nothing(ctxsim: Run, folders: Path, caplog: pyt
         code, out, _ = ctxsim("publish", folders / "ctxsim" / name, "--repo-id", f"ctxsim/{name}", "--dry-run")
         assert code == 0 and out.startswith(f"ctxsim/{name} ({kind}, private), ")
         assert out.endswith("nothing was sent (--dry-run)\n")
-    assert "word for word" in caplog.text and "'surrogate-large'" not in caplog.text
+    assert "verbatim" in caplog.text and "'surrogate-large'" not in caplog.text
     caplog.clear()
     code, out, _ = ctxsim(
         "publish", folders / "ctxsim/origin-light", "--repo-id", "ctxsim/origin-light", "--public", "--dry-run"
     )
     assert "(model, public)" in out and " index/chunks.arrow\n" in out and " background.json\n" in out
-    assert "holds sentences of your documents word for word" in caplog.text
+    assert "holds sentences of your documents verbatim" in caplog.text
 
 
 KINDS = {
@@ -83,7 +83,7 @@ def test_only_what_is_listed_goes(hub: LoopbackHub, publish: Publish, folders: P
         assert out_again.endswith(f"{ids[name]} holds exactly this already, revision {repository.main}\n")
         assert len(repository.commits) == 2
         holds_text = name in ("origin-light", "harvested-pairs")
-        assert err.count("\n") == err.count("holds sentences of your documents word for word") == holds_text
+        assert err.count("\n") == err.count("holds sentences of your documents verbatim") == holds_text
         assert WRITER not in out + err
         assert all(WRITER.encode() not in content for content in repository.files.values())
     published = hub.repository("ctxsim/listed-surrogate-large").files
@@ -137,7 +137,7 @@ def test_what_is_refused_is_told_in_a_line(
     for (code, out, err), message in zip(said, expected, strict=True):
         *warning, line = err.splitlines()
         assert (code, out, message in line) == (2, "", True), (err, message)
-        assert line.startswith("ctxsim publish: ") and all("word for word" in text for text in warning)
+        assert line.startswith("ctxsim publish: ") and all("verbatim" in text for text in warning)
         assert not any(token in err for token in (READER, WRITER, "hf_nobody"))
     assert ("models", "ctxsim/new") not in hub.repositories
     assert {key: hub.repositories[key].main for key in before} == before
