@@ -1,6 +1,7 @@
-"""Why two sentences are as alike as they are: the contexts both fit, and those that one of them fits better.
+"""Explain a similarity by the contexts that both sentences fit, and those that one of them fits better.
 
-A fit is given in deviations above the background's mean in the same context, so that 0 is how any sentence fits.
+A fit is given in standard deviations above the background's mean in the same context, so that 0 is the fit of an
+average sentence.
 """
 
 import textwrap
@@ -26,10 +27,10 @@ class ContextFit:
     context: Context
     doc_id: str
     source: str
-    found_for: tuple[int, ...]  # whose set it is in: of sentence 1, 2 or both
-    fit: tuple[float, float]  # in deviations above the background
+    found_for: tuple[int, ...]  # in the set of sentence 1, of 2, or of both
+    fit: tuple[float, float]  # in standard deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
-    counted: frozenset[str]  # those of them that have a weight
+    counted: frozenset[str]  # the terms that have a weight
 
     def __str__(self) -> str:
         lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}"]
@@ -41,13 +42,15 @@ class ContextFit:
 
 @dataclass(frozen=True)
 class Explanation:
+    """A similarity and the contexts that explain it."""
+
     sentence1: str
     sentence2: str
     similarity: float
     spread: float
-    directional: tuple[float, float]  # over the contexts of either sentence alone
-    signals: dict[str, float]  # what each signal says
-    shares: dict[str, float]  # how much each counts, together 1
+    directional: tuple[float, float]  # over the contexts of each sentence alone
+    signals: dict[str, float]  # the value of each signal
+    shares: dict[str, float]  # the share of each, which add up to 1
     num_contexts: tuple[int, int]
     both: list[ContextFit]
     first_better: list[ContextFit]
@@ -62,8 +65,8 @@ class Explanation:
             f"similarity {self.similarity:.3f}{parts}, spread {self.spread:.3f}",
             f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
             f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}",
-            "fit: of 1 and of 2, in deviations above other sentences in that context",
-            "below it the terms of the score, in brackets those that do not count",
+            "fit: of 1 and of 2, in standard deviations above other sentences in that context",
+            "below it the terms of the score; those in brackets do not count",
         ]
         for title, contexts in (
             ("both fit", self.both),
@@ -82,14 +85,14 @@ def explain(
     index: ContextIndex,
     scorer: ContextScorer,
 ) -> Explanation:
-    """Put together why two sentences are as alike as they are.
+    """Explain the similarity of two sentences.
 
     Args:
         sentence1, sentence2 (`str`): The sentences.
-        pair (`PairScores`): What the origin says of them.
-        contexts (`ContextComparison`): What contexts say of them.
-        index (`ContextIndex`): Where the contexts stand.
-        scorer (`ContextScorer`): Answers every term that is to be shown, those that do not count too.
+        pair (`PairScores`): Their similarity and its signals.
+        contexts (`ContextComparison`): Their scores in contexts.
+        index (`ContextIndex`): The index that the contexts are in.
+        scorer (`ContextScorer`): Answers every term to be shown, including those that do not count.
     """
     fits = comparable("zscore", contexts.scores, contexts.background)  # (2, contexts)
     found_for: dict[int, tuple[int, ...]] = {}  # a context may be in both sets, and is shown once
@@ -135,6 +138,6 @@ def explain(
 
 
 def _best(order: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """The places that come first in this order."""
+    """Return the places of the highest values that are eligible."""
     places = np.argsort(-order, kind="stable")
     return places[eligible[places]][:SHOWN]
