@@ -99,7 +99,7 @@ def test_going_on_between_two_arms(
 
     monkeypatch.setattr(steps.Step, "run", killed_in_the_second)
     code, _, err = ctxsim(*command)
-    assert code == 130 and "run the same command again to go on" in err
+    assert code == 130 and "run the same command again to resume" in err
     assert not (tmp_path / "out").exists()
     first = tmp_path / "out.partial/two_step/evaluation/results.json"
     made = first.stat().st_mtime_ns

@@ -108,7 +108,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save_checkpoint", save_and_stop)
         code, _, err = ctxsim(*command)
-        assert code == 130 and "run the same command again to go on" in err
+        assert code == 130 and "run the same command again to resume" in err
     code, out, err = ctxsim(*command)
     assert code == 0 and "going on from step 20" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
