@@ -1,4 +1,4 @@
-"""The sentences of an index -> groups of sentences -> the pairs within each group.
+"""Draw groups of sentences from an index, and pairs within each group.
 
 A sentence's split is fixed by the hash of its normalised text before anything is drawn, and a group is drawn within a
 split. No sentence is in two groups, so no pair occurs twice. A group holds two families and some unrelated sentences:

@@ -87,7 +87,7 @@ class HarvestedPairs(datasets.GeneratorBasedBuilder):
         config = self.config
         if config.origin is not None:
             if config.pairs is None:
-                raise UserError("say how many pairs to harvest: pairs=...")
+                raise UserError("expected a number of pairs to harvest; set pairs=...")
             run(
                 HarvestArguments(
                     output=config.harvest,

@@ -86,8 +86,8 @@ class Publication:
     def files(self) -> list[str]:
         """Return the files to send; refuse files of a stage that have changed since."""
         made = self.record.get("files", {})
-        beside = (CARD_FILE, STAGE_FILE, THRESHOLDS_FILE) if self.record else (CARD_FILE,)
-        patterns = (*beside, *(made if self.kind.files is None else self.kind.files))
+        always = (CARD_FILE, STAGE_FILE, THRESHOLDS_FILE) if self.record else (CARD_FILE,)
+        patterns = (*always, *(made if self.kind.files is None else self.kind.files))
         found = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
         names = sorted(path.relative_to(self.folder).as_posix() for path in found)
         wanted = {name: made[name] for name in made if any(fnmatch(name, pattern) for pattern in patterns)}

@@ -39,7 +39,7 @@ class SimilarityArguments(SettingsArguments):
         if self.pairs is None and len(self.sentences) != 2:
             raise UserError(f"expected two sentences, or --pairs FILE; got {len(self.sentences)} sentences")
         if self.pairs is not None and (self.sentences or self.explain):
-            raise UserError("--pairs takes no sentences beside it and no --explain")
+            raise UserError("--pairs cannot be combined with sentences or --explain")
         if self.surrogate is not None:
             of_origin = ["origin", "explain", *(flag.name for flag in fields(SettingsArguments))]
             if given := [name for name in of_origin if getattr(self, name)]:

@@ -146,7 +146,7 @@ def _remember(arguments: AdaptArguments) -> None:
     differences = [
         f"{name} was {before.get(name)}, now {now}" for name, now in asked.items() if before.get(name) != now
     ]
-    # A run that failed before it finished anything (a mistyped path) does not stand in the way of the next.
+    # A run that failed before it finished a stage, such as by a mistyped path, does not block the next one.
     if differences and Path(arguments.folder.place("chunks")).exists():
         made = "; ".join(differences)
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
