@@ -1,4 +1,4 @@
-"""Systems and tasks -> agreement with people, or with the order of sentences: `ctxsim evaluate`."""
+"""Evaluate systems on tasks with human labels, or on held-out documents without any: `ctxsim evaluate`."""
 
 import platform
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from ctxsim_hf.evaluation.examples import Examples, Similarity
 from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
 from ctxsim_hf.evaluation.report import Report
 from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
-from ctxsim_hf.evaluation.systems import Surroundings, System, describe_kinds
+from ctxsim_hf.evaluation.systems import System, SystemResources, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -26,35 +26,37 @@ from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
 from ctxsim_hf.runtime.validation import CountOrZero
 
-CUT_UP_IN_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
+SOURCES_OF_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
 
 @dataclass(kw_only=True)
 class EvaluateArguments(SettingsArguments):
-    tasks: list[str] = HfArg(default_factory=lambda: ["sts"], help=f"Of {', '.join([*TASKS, *GROUPS])}.")
+    """The arguments of `ctxsim evaluate`."""
+
+    tasks: list[str] = HfArg(default_factory=lambda: ["sts"], help=f"Tasks among {', '.join([*TASKS, *GROUPS])}.")
     split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
     data_root: str | None = HfArg(
-        default=None, help="Folder of datasets named by their id, such as mteb/stsbenchmark-sts; the Hub if left out."
+        default=None, help="Folder of datasets named by their ids, such as mteb/stsbenchmark-sts; by default the Hub."
     )
     chunks: str | None = HfArg(
         default=None,
-        help="Folder made by ctxsim chunk, to count words in; documents in DATA_ROOT/corpora if left out.",
+        help="Folder made by ctxsim chunk, to count words in; by default documents in DATA_ROOT/corpora.",
     )
     label_free: bool = HfArg(
         default=False,
         help="Instead of tasks, tell neighbours from unrelated sentences in the held-out documents of --chunks.",
     )
     save_thresholds: bool = HfArg(
-        default=False, help="With --label-free, keep what scores random and adjacent sentences have with each model."
+        default=False, help="With --label-free, save the scores of random and adjacent sentences with each model."
     )
     limit: Annotated[int, Ge(2)] | None = HfArg(
-        default=None, help="Score so many pairs of each task, spread evenly; all if left out."
+        default=None, help="Score so many pairs of each task, spread evenly; by default all."
     )
     cases: CountOrZero = HfArg(
-        default=0, help="Show so many pairs where people side with the first system, and the second."
+        default=0, help="Show so many pairs on which the first system is closer to people, and as many for the second."
     )
     output: str | None = HfArg(default=None, help="Folder for results.json, results.md and results.png.")
-    baseline: list[str] = HfArg(default_factory=list, help="More systems, to stand below the others.")
+    baseline: list[str] = HfArg(default_factory=list, help="More systems, listed below the others.")
     systems: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = (
@@ -64,7 +66,7 @@ class EvaluateArguments(SettingsArguments):
     )
 
     def check(self) -> list[System]:
-        """The systems, once everything that can be known without opening them is right."""
+        """Check everything that can be checked without opening a system, and return the systems."""
         spellings = [*self.systems, *self.baseline]
         systems = [System.parse(spelling) for spelling in spellings]
         if not systems:
@@ -82,7 +84,7 @@ class EvaluateArguments(SettingsArguments):
 
     def _check_thresholds(self, systems: Sequence[System]) -> None:
         if not self.label_free:
-            raise UserError("--save-thresholds keeps what --label-free measures; name that too")
+            raise UserError("--save-thresholds needs the scores of --label-free; add that too")
         if not any(map(_has_folder, systems)):
             raise UserError(
                 "--save-thresholds writes into the folder of a surrogate or an origin; "
@@ -90,6 +92,7 @@ class EvaluateArguments(SettingsArguments):
             )
 
     def load_tasks(self) -> list[Examples]:
+        """Load the examples to score."""
         if self.label_free:
             return list(label_free_tasks(str(self.chunks), self.limit or NUM_TRIPLETS))
         return _load(expand_tasks(self.tasks), self.split, self.data_root, self.limit)
@@ -102,42 +105,42 @@ def evaluate_similarity(
     data_root: str | Path | None = None,
     limit: int | None = None,
 ) -> list[TaskResult]:
-    """Correlate a system's scores with those of people.
+    """Correlate a system's scores with human scores.
 
-    A surrogate's folder is a model of sentence-transformers too, so mteb evaluates it:
+    The folder of a surrogate is a model of sentence-transformers too, so mteb can evaluate it:
     `mteb.evaluate(SentenceTransformer(folder), mteb.get_tasks(tasks=["STSBenchmark"]))`.
 
     Args:
-        system (`Similarity`): Anything with `similarity(sentences1, sentences2)` that gives one number a pair.
+        system (`Similarity`): Anything whose `similarity(sentences1, sentences2)` returns one number for each pair.
         tasks (`Sequence[str]`): Names in `ctxsim_hf.evaluation.tasks.TASKS`, or of a group of them, such as `sts`.
         split (`str`): Split of the tasks.
-        data_root (`str` or `Path`, *optional*): Folder of datasets named by their id; None reads them from the Hub.
+        data_root (`str` or `Path`, *optional*): Folder of datasets named by their ids; None reads them from the Hub.
         limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
     """
     return list(judge(type(system).__name__, [system], _load(expand_tasks(tasks), split, data_root, limit)).tasks)
 
 
 def run(arguments: EvaluateArguments) -> str:
-    """Tables for a terminal; with `--output` files that hold more."""
+    """Evaluate the systems and return tables; with `--output` write files that hold more."""
     systems = arguments.check()
-    # Before a system is opened, which may take minutes: a folder that is not there should not come to light then.
+    # Loaded first, since opening systems may take minutes, and a missing dataset should fail before.
     tasks = arguments.load_tasks()
-    surroundings = Surroundings(arguments, arguments.chunks, arguments.data_root)
+    resources = SystemResources(arguments, arguments.chunks, arguments.data_root)
     for system in systems:
-        system.check(surroundings)
+        system.check(resources)
     results, signatures = [], {}
     for name in tqdm(dict.fromkeys(system.name for system in systems), "evaluate", unit="system", disable=None):
         group = [system for system in systems if system.name == name]
-        opened = [system.open(surroundings) for system in group]
+        opened = [system.open(resources) for system in group]
         signatures[name] = [getattr(system, "signature", None) for system in opened]
         results.append(judge(name, opened, tasks))
         if arguments.save_thresholds:
             _save_thresholds(group, opened, results[-1])
     report = Report(tasks, results, arguments.cases, _seen_in_training(systems, tasks))
     if arguments.output is None:
-        return report.for_the_screen()
-    told = report.write(Path(arguments.output), _about(arguments, systems, signatures))
-    return "\n\n".join([report.for_the_screen(), told])
+        return report.to_text()
+    summary = report.write(Path(arguments.output), _about(arguments, systems, signatures))
+    return "\n\n".join([report.to_text(), summary])
 
 
 def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit: int | None) -> list[Examples]:
@@ -146,11 +149,11 @@ def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit:
 
 
 def _seen_in_training(systems: Sequence[System], tasks: Sequence[Examples]) -> list[str]:
-    """STSb was put together from STS12 to STS16, so a third of their test pairs is in its training split."""
-    measured = {examples.task for examples in tasks} & CUT_UP_IN_STSB
+    """Warn of systems trained on STSb, whose training split has a third of the test pairs of STS12 to STS16."""
+    measured = {examples.task for examples in tasks} & SOURCES_OF_STSB
     return [
-        f"{system.name} learned from the training split of stsb, which has many test pairs of sts12 to sts16: there, "
-        "and in an average with them, it is judged by what it has seen"
+        f"{system.name} was trained on stsb, whose training split has many test pairs of sts12 to sts16: its figures "
+        "there, and averages that include them, are on data it has seen"
         for system in systems
         if measured and _stage(system).get("inputs", {}).get("data", {}).get("name") == TASKS["stsb"].hub_id
     ]
@@ -171,13 +174,13 @@ def _has_folder(system: System) -> bool:
 
 
 def _stage(system: System) -> dict[str, Any]:
-    """What stage.json says of a system's folder; nothing for what no stage made."""
+    """Return the stage.json of a system's folder; empty where there is none."""
     path = Path(system.where) / STAGE_FILE
     return read_stage(system.where) if system.where and path.exists() else {}
 
 
 def _stage_digest(system: System) -> str | None:
-    """By which a folder finds its own figures again, wherever it was moved; None for what no stage made."""
+    """Return the digest by which a folder finds its own figures wherever it is moved; None without stage.json."""
     path = Path(system.where) / STAGE_FILE
     return digest_file(path) if system.where and path.exists() else None
 
@@ -185,7 +188,7 @@ def _stage_digest(system: System) -> str | None:
 def _about(
     arguments: EvaluateArguments, systems: Sequence[System], signatures: dict[str, list[str | None]]
 ) -> dict[str, Any]:
-    """What the figures were made with."""
+    """Describe how the figures were made, for results.json."""
     packages = ("datasets", "numpy", "scipy")
     return {
         "arguments": {flag: value for flag, value in asdict(arguments).items() if flag != "output"},

@@ -1,7 +1,7 @@
-"""What a task asks of a system, and how its answers are judged.
+"""Hold the examples of a task and turn a system's scores into figures.
 
-Two kinds. Graded pairs: people gave each a score, and a system's scores should rise with theirs. Triplets: of two
-sentences, which is nearer to a third? Both are lists of pairs to a system, which gives one number a pair.
+Graded pairs have human scores, with which the scores of a system should correlate. Triplets ask which of two sentences
+is closer to a third. Either way a system scores a list of pairs.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ctxsim_hf.evaluation.estimates import Estimate, bootstrap, undefined
 
 
 class Similarity(Protocol):
-    """What evaluation asks of a system: one score a pair, higher for more alike; the scale does not matter."""
+    """A system to evaluate. It gives each pair one score, higher for more alike; the scale does not matter."""
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray: ...
 
@@ -30,25 +30,27 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
     def pairs(self) -> tuple[list[str], list[str]]:
-        """What a system has to score."""
+        """Return the pairs that a system has to score."""
         ...
 
     def judge(self, scores: np.ndarray) -> dict[str, Estimate]:
-        """The figures that scores of `pairs()` earn, the main one first."""
+        """Return the figures of the scores of `pairs()`, the main one first."""
         ...
 
     def some(self, number: int) -> Self:
-        """At most so many examples, spread evenly: tasks are ordered by where their sentences came from."""
+        """Return at most so many examples, spread evenly, since tasks are ordered by the source of their sentences."""
         ...
 
 
 @dataclass(frozen=True)
 class GradedPairs:
+    """Pairs with human scores."""
+
     task: str
     split: str
     sentences1: Sequence[str]
     sentences2: Sequence[str]
-    scores: np.ndarray  # (pairs,) by people
+    scores: np.ndarray  # (pairs,)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -67,6 +69,8 @@ class GradedPairs:
 
 @dataclass(frozen=True)
 class Triplets:
+    """Anchors, each with a sentence that is closer to it and one that is not."""
+
     task: str
     split: str
     anchors: Sequence[str]
@@ -80,7 +84,7 @@ class Triplets:
         return [*self.anchors, *self.anchors], [*self.positives, *self.negatives]
 
     def judge(self, scores: np.ndarray) -> dict[str, Estimate]:
-        """Accuracy; equal scores are half right, as a toss would be."""
+        """Return the accuracy; equal scores count as half right."""
         near, far = np.split(check_scores(scores, 2 * len(self)), 2)
         if not len(self):
             return {"accuracy": undefined("there are no triplets")}

@@ -1,4 +1,4 @@
-"""Results -> a picture: a bar for each system and task, with its interval; or the arms of an ablation, in order."""
+"""Plot results: a bar with its interval for each system and task, or the arms of an ablation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +17,14 @@ LABEL = "Spearman (accuracy for triplets) x 100"
 
 
 def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
-    """Draw a PNG with matplotlib. Gives what to say instead where that is not installed."""
+    """Write a PNG with matplotlib; return a message if that is not installed, else None."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return NO_PLOT
     tasks = list(systems[0].main_figures())
     longest = max(len(system.name) for system in systems)
-    # Wide enough for the bars and for the names, which stand below the axes, one on a line.
+    # Wide enough for the bars and for the names, which are below the axes, one in a line.
     size = (max(2 + 0.25 * (len(systems) + 1) * len(tasks), 1 + 0.08 * longest), 4 + 0.2 * len(systems))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
@@ -41,7 +41,7 @@ def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
 
 
 def write_arms_plot(arms: Sequence[tuple[str, SystemResult | None, float | None]], path: Path) -> str | None:
-    """Ours with intervals, a series a task, and the paper's figures as crosses.
+    """Plot our arms with intervals, a series for each task, and the paper's figures as crosses.
 
     Args:
         arms: Name, result (None where only the paper has the arm) and the paper's figure (None where it has none).
@@ -73,7 +73,7 @@ def write_arms_plot(arms: Sequence[tuple[str, SystemResult | None, float | None]
 
 
 def _bars(system: SystemResult) -> tuple[np.ndarray, np.ndarray]:
-    """The main figures, (tasks,), and how far their intervals reach down and up, (2, tasks)."""
+    """Return the main figures (tasks,) and how far their intervals reach down and up (2, tasks)."""
     estimates = list(system.main_figures().values())
     values, lows, highs = (100 * np.array([getattr(e, key) for e in estimates]) for key in ("value", "low", "high"))
     return values, np.stack([values - lows, highs - values])

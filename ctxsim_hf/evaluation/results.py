@@ -1,4 +1,4 @@
-"""Systems and tasks -> figures: scores of all pairs at once, judged task by task, averaged and compared."""
+"""Turn the scores of systems into figures for each task, averages and differences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,35 +16,39 @@ AVERAGE = "STS average"
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What one system earns on one task; correlations run from -1 to 1, accuracies from 0 to 1."""
+    """The figures of one system on one task: correlations from -1 to 1, accuracies from 0 to 1."""
 
     task: str
     split: str
     pairs: int  # or triplets
-    figures: Mapping[str, Estimate]  # the main one first; of several seeds, the mean
-    seeds: Mapping[str, Sequence[float]]  # the figures of each
-    scores: Sequence[np.ndarray]  # of each seed for each pair
+    figures: Mapping[str, Estimate]  # the main one first; the mean over seeds
+    seeds: Mapping[str, Sequence[float]]  # the figures of each seed
+    scores: Sequence[np.ndarray]  # for each seed the scores of all pairs
 
     @property
     def main(self) -> Estimate:
+        """The main figure."""
         return next(iter(self.figures.values()))
 
 
 @dataclass(frozen=True)
 class SystemResult:
+    """The figures of one system."""
+
     name: str
     tasks: Sequence[TaskResult]
 
     def figures(self, measure: str) -> dict[str, Estimate]:
-        """Of each task that is measured so, and their average if all seven STS sets are among them."""
+        """Return the figure of each task that has this measure, and the STS average if all seven sets are there."""
         found = {result.task: result.figures[measure] for result in self.tasks if measure in result.figures}
         return _with_average(found)
 
     def main_figures(self) -> dict[str, Estimate]:
+        """Return the main figure of each task, and the STS average."""
         return _with_average({result.task: result.main for result in self.tasks})
 
-    def deviation(self, task: str, measure: str) -> float | None:
-        """Of a figure over seeds; None if there is one seed. That of the average is of the seeds' averages."""
+    def seed_std(self, task: str, measure: str) -> float | None:
+        """Return the standard deviation of a figure, or of the STS average, over seeds; None for one seed."""
         tasks = STS if task == AVERAGE else (task,)
         seeds = np.mean([result.seeds[measure] for result in self.tasks if result.task in tasks], axis=0)
         return float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
@@ -54,22 +58,22 @@ def judge(name: str, seeds: Sequence[Similarity], tasks: Sequence[Examples]) -> 
     """Score the pairs of all tasks in one go, so that a sentence of several tasks is encoded once.
 
     Args:
-        name (`str`): Of the system, in tables.
+        name (`str`): Name of the system in tables.
         seeds: The system, or several that differ by their seed.
-        tasks: What to score.
+        tasks: The examples to score.
     """
     by_seed = [_score(name, system, tasks) for system in seeds]
     return SystemResult(name, [_judge(name, task, scores) for task, *scores in zip(tasks, *by_seed, strict=True)])
 
 
 def compare(system: SystemResult, other: SystemResult) -> dict[str, Estimate]:
-    """By how much a system is ahead of another on each task and on average: a paired bootstrap."""
+    """Return by how much a system is ahead of another on each task and on average, by a paired bootstrap."""
     theirs = other.main_figures()
     return {task: figure - theirs[task] for task, figure in system.main_figures().items()}
 
 
 def to_json(estimate: Estimate) -> dict[str, Any]:
-    """JSON has no nan; null stands for it, beside the reason."""
+    """Return an estimate for JSON, which has no nan: null and the reason stand for an undefined one."""
     if estimate.undefined:
         return {"value": None, "low": None, "high": None, "undefined": estimate.undefined}
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
@@ -82,7 +86,7 @@ def _with_average(figures: dict[str, Estimate]) -> dict[str, Estimate]:
 
 
 def _score(name: str, system: Similarity, tasks: Sequence[Examples]) -> list[np.ndarray]:
-    """The scores of each task's pairs."""
+    """Return the scores of the pairs of each task."""
     pairs = [task.pairs() for task in tasks]
     first, second = ([sentence for task in pairs for sentence in task[side]] for side in (0, 1))
     scores = np.asarray(system.similarity(first, second))

@@ -1,4 +1,4 @@
-"""A task's name -> its examples: STS and the like, from the Hub or from folders."""
+"""Load the examples of a task by name, such as STS, from the Hub or from a folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,10 +7,10 @@ from ctxsim_hf.evaluation.examples import Examples, GradedPairs, Triplets
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.public_datasets import PUBLIC_DATASETS, PublicDataset, labels_of, read_public_dataset
 
-# All pairs of a year of STS are pooled: one correlation over all of them, whichever part they come from.
+# All pairs of a year of STS are pooled: one correlation over all of its parts.
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 TASKS = {name: PUBLIC_DATASETS[name] for name in (*STS, "afs", "wikipedia-sections")}
-GROUPS = {"sts": STS, "all": tuple(TASKS)}  # a word for several
+GROUPS = {"sts": STS, "all": tuple(TASKS)}  # names of several tasks
 
 
 def expand_tasks(names: Sequence[str]) -> list[str]:

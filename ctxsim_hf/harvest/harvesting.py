@@ -1,9 +1,9 @@
-"""Origin -> labelled pairs, a stage: `ctxsim harvest`.
+"""Turn the sentences of an origin into labelled pairs: the stage `ctxsim harvest`.
 
     accelerate launch -m ctxsim_hf.harvest --origin origin --pairs 1000000 --mode group --output pairs
 
 One process, many processes of `accelerate launch`, or many jobs that know nothing of each other (`--shard I
---num-shards N`, see shards.py) leave the same folder of parquet files, `data/<split>-<number>-of-<numbers>.parquet`.
+--num-shards N`, see shards.py) write the same folder of parquet files, `data/<split>-<number>-of-<total>.parquet`.
 """
 
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ from tqdm import tqdm
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.harvest_blocks import HarvestBlocks
 from ctxsim_hf.harvest.repair import RepairedStage
-from ctxsim_hf.harvest.shards import missing_shards, put_together
+from ctxsim_hf.harvest.shards import merge_shards, missing_shards
 from ctxsim_hf.runtime.blocks import RankExecutor, merge_finished, missing_blocks, run_missing, share
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
@@ -29,7 +29,7 @@ PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
 
 
 def run(arguments: HarvestArguments) -> dict[str, Any] | str:
-    """Run the stage; returns the counts that stage.json records, or says which shards are still to come."""
+    """Run the stage; return the counts that stage.json records, or a line that says which shards are missing."""
     # A process that has done its part waits for the others, however long.
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=30))])
     inputs = arguments.inputs()
@@ -43,7 +43,7 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
         _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
         missing = broadcast_from_main(missing_shards(arguments))
         if accelerator.is_main_process and not missing:
-            put_together(whole, arguments)
+            merge_shards(whole, arguments)
     accelerator.wait_for_everyone()
     if missing:
         numbers = ", ".join(map(str, missing))
@@ -53,7 +53,7 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
 
 
 def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator) -> None:
-    """Make the files of one folder that are not there yet, on all processes."""
+    """Make the missing files of one folder on all processes."""
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if stage.finished:

@@ -1,6 +1,7 @@
-"""Why two sentences are as alike as they are: the contexts both fit, and those that one of them fits better.
+"""Explain a similarity by the contexts that both sentences fit, and those that one of them fits better.
 
-A fit is given in deviations above the background's mean in the same context, so that 0 is how any sentence fits.
+A fit is given in standard deviations above the background's mean in the same context, so that 0 is the fit of an
+average sentence.
 """
 
 import textwrap
@@ -27,10 +28,10 @@ class ContextFit:
     context: Context
     doc_id: str
     source: str
-    found_for: tuple[int, ...]  # whose set it is in: of sentence 1, 2 or both
-    fit: tuple[float, float]  # in deviations above the background
+    found_for: tuple[int, ...]  # in the set of sentence 1, of 2, or of both
+    fit: tuple[float, float]  # in standard deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
-    counted: frozenset[str]  # those of them that have a weight
+    counted: frozenset[str]  # the terms that have a weight
 
     def __str__(self) -> str:
         lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}"]
@@ -42,6 +43,8 @@ class ContextFit:
 
 @dataclass(frozen=True)
 class Explanation:
+    """A similarity and the contexts that explain it."""
+
     sentence1: str
     sentence2: str
     similarity: float
@@ -95,7 +98,7 @@ def explain(
     scorer: ContextScorer | None,
     words: SuggestedWords | None = None,
 ) -> Explanation:
-    """Put together why two sentences are as alike as they are.
+    """Explain the similarity of two sentences.
 
     Args:
         sentence1, sentence2 (`str`): The sentences.
@@ -147,6 +150,6 @@ def explain(
 
 
 def _best(order: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """The places that come first in this order."""
+    """Return the places of the highest values that are eligible."""
     places = np.argsort(-order, kind="stable")
     return places[eligible[places]][:SHOWN]

@@ -1,6 +1,7 @@
-"""As many models as there are folds, each judged on the one it did not see -> the mean of their figures.
+"""Train one model for each fold, evaluate it on the fold it did not see, and average the figures.
 
-The models are there to be judged, and are not kept."""
+The models are not kept.
+"""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ def cross_validate(
     inputs: dict[str, Any],
     train: Callable[[SurrogateArguments], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Train every fold by `train`, a stage of its own within this one; returns the counts of stage.json."""
+    """Train every fold with `train`, as a stage within this one; return the counts of stage.json."""
     accelerator = make_accelerator(arguments)
     stage = Stage(command, arguments, inputs, PACKAGES)
     with ExitStack() as stack:
@@ -47,7 +48,7 @@ def cross_validate(
 
 
 def _summary(counts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and, for the correlations, standard deviation over the folds."""
+    """Return the mean of each figure over the folds, and the standard deviation of the correlations."""
     values = {name: [fold[name] for fold in counts] for name in FIGURES}
     means = {name: float(np.mean(found)) for name, found in values.items()}
     deviations = {f"{name}_deviation": float(np.std(values[name], ddof=1)) for name in FIGURES[:2]}

@@ -1,4 +1,4 @@
-"""The weights that a surrogate starts from: none, any encoder's, or the token vectors of a light generator."""
+"""Initialise a surrogate: at random, from any encoder, or from the token vectors of a light generator."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 
-# What encoders call their dropout.
+# The names that encoders give to their dropout rates.
 DROPOUT_NAMES = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
     *("attention_dropout", "embedding_dropout", "mlp_dropout"),
@@ -32,7 +32,7 @@ DROPOUT_NAMES = (
 def starting_model(
     kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
 ) -> Any:
-    """A model of this kind for inputs of up to `longest` tokens."""
+    """Return a model of this class for inputs of up to `longest` tokens."""
     if arguments.init:
         model = _from_checkpoint(kind, arguments, tokenizer, longest)
     else:
@@ -68,7 +68,7 @@ def _from_checkpoint(
     name = str(arguments.init)
     config = _read_config(name, "--init")
     _check_start(kind, config, name)
-    if len(tokenizer) > config.vocab_size:  # embeddings without a token do no harm
+    if len(tokenizer) > config.vocab_size:  # unused embeddings do no harm
         check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {name!r}")
     _check_same_tokens(name, tokenizer)
     limit = max_tokens(config)
@@ -94,8 +94,11 @@ def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: st
 
 @torch.no_grad()
 def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
-    """A surrogate then starts as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
-    starts with them as strong as RoBERTa starts its own."""
+    """Copy the token vectors of a light generator.
+
+    A surrogate then starts as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
+    starts with them scaled to the standard deviation of RoBERTa's initial embeddings.
+    """
     config = _read_config(folder, "--token-embeddings")
     if config.model_type != LightContextGeneratorConfig.model_type:
         raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
@@ -103,7 +106,7 @@ def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend)
     _check_same_tokens(folder, tokenizer)
     generator = LightContextGeneratorModel.from_pretrained(folder)
     own = model.base_model.embeddings.word_embeddings.weight
-    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
+    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which are in every sentence
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
     own.copy_(token_states(generator, own.shape[1], tokens, marks))
     own[tokenizer.pad_token_id] = 0
@@ -118,7 +121,7 @@ def _read_config(name: str, flag: str) -> Any:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"{flag} {name!r} is no folder of a model, nor a model on the Hub: {reason}") from error
+        raise UserError(f"{flag} {name!r} is neither a model's folder nor a model on the Hub: {reason}") from error
 
 
 def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
@@ -126,6 +129,6 @@ def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
         theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):
             raise UserError(
-                f"the vocabularies differ: {different} of {len(ours)} tokens are other ones in {name!r}; "
+                f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {name!r}; "
                 "use the tokenizer the model was made with"
             )

@@ -80,8 +80,8 @@ def test_seeds_are_a_mean_and_a_deviation() -> None:
     for task in (STS[0], AVERAGE):
         values = [single.main_figures()[task].value for single in singles]
         assert together.main_figures()[task].value == pytest.approx(np.mean(values))
-        assert together.deviation(task, "spearman") == pytest.approx(np.std(values, ddof=1))
-    assert singles[0].deviation(AVERAGE, "spearman") is None
+        assert together.seed_std(task, "spearman") == pytest.approx(np.std(values, ddof=1))
+    assert singles[0].seed_std(AVERAGE, "spearman") is None
 
 
 def test_accuracy_of_triplets() -> None:

@@ -108,7 +108,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save_checkpoint", save_and_stop)
         code, _, err = ctxsim(*command)
-        assert code == 130 and "run the same command again to go on" in err
+        assert code == 130 and "run the same command again to resume" in err
     code, out, err = ctxsim(*command)
     assert code == 0 and "resuming from step 20" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
@@ -324,7 +324,7 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("", ["--heads", 3], "--hidden-size 64 is not a multiple of --heads 3"),
         ("", ["--tokens-per-batch", 8], "--tokens-per-batch 8 is less than"),
         ("", ["--init", "nowhere"], "with --init the sizes and vectors are the checkpoint's; leave out --preset"),
-        ("", ["--token-embeddings", "nowhere"], "--token-embeddings 'nowhere' is no folder of a model"),
+        ("", ["--token-embeddings", "nowhere"], "--token-embeddings 'nowhere' is neither a model's folder"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -104,7 +104,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     assert not (tmp_path / "out").exists()
     if number == signal.SIGTERM:
         assert process.returncode == 130
-        assert err.endswith(f"ctxsim train {what}: interrupted; run the same command again to go on\n")
+        assert err.endswith(f"ctxsim train {what}: interrupted; run the same command again to resume\n")
     assert 1 <= len(list(checkpoints.glob("step-*[0-9]"))) <= 2, "only the last two are kept"
     code, out, err = ctxsim(*command)
     assert code == 0 and "resuming from step" in out + err
