@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ import numpy as np
 
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.evaluation.examples import Similarity
-from ctxsim_hf.evaluation.word_counts import count_corpus, find_corpora
+from ctxsim_hf.evaluation.limited_encoder import LimitedEncoder
+from ctxsim_hf.evaluation.word_counts import count_corpus, count_texts, find_corpora
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.letters import LetterCosine
+from ctxsim_hf.text.lexical import TfidfCosine
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,15 @@ class Surroundings:
     origin_settings: SettingsArguments
     chunks: str | None = None
     data_root: str | Path | None = None
+    documents: Sequence[str] = ()  # of retrieval, to count words in where there is nothing else
+
+    def has_text(self) -> bool:
+        return self.chunks is not None or (self.data_root is None and bool(self.documents))
+
+    def count_words(self) -> TfidfCosine:
+        if self.chunks is None and self.has_text():
+            return count_texts(self.documents)
+        return count_corpus(self.chunks, self.data_root)
 
 
 class Kind(NamedTuple):
@@ -58,11 +70,14 @@ class System(NamedTuple):
             raise UserError(f"unknown system {spelling!r}; expected one of {', '.join(map(_spelled, KINDS))}")
         if bool(where) != bool(KINDS[kind].where):
             raise UserError(f"expected {_spelled(kind)}, got {rest!r}")
+        if kind == "rrf":
+            _members(where)
         return cls(name, kind, where)
 
     def check(self, surroundings: Surroundings) -> None:
         """What can be known before it is opened, which may be after hours of others."""
-        if KINDS[self.kind].counts_words and surroundings.chunks is None:
+        members = _members(self.where) if self.kind == "rrf" else [self]
+        if any(KINDS[member.kind].counts_words for member in members) and not surroundings.has_text():
             find_corpora(surroundings.data_root)
 
     def open(self, surroundings: Surroundings) -> Similarity:
@@ -100,21 +115,23 @@ def _surrogate(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
     encoder = SentenceEncoder.from_pretrained(where)
-    return EncoderSignal(lambda sentences: np.asarray(encoder.encode(sentences)))
+    return LimitedEncoder(
+        lambda sentences: np.asarray(encoder.encode(sentences)), encoder.tokenizer, encoder.max_tokens
+    )
 
 
 def _tfidf(where: str, surroundings: Surroundings) -> Similarity:
-    return count_corpus(surroundings.chunks, surroundings.data_root)
+    return surroundings.count_words()
 
 
 def _letters(where: str, surroundings: Surroundings) -> Similarity:
-    return LetterCosine(count_corpus(surroundings.chunks, surroundings.data_root))
+    return LetterCosine(surroundings.count_words())
 
 
 def _bm25(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.evaluation.bm25 import Bm25
 
-    return Bm25(count_corpus(surroundings.chunks, surroundings.data_root))
+    return Bm25(surroundings.count_words())
 
 
 def _vectors(where: str, surroundings: Surroundings) -> Similarity:
@@ -126,14 +143,14 @@ def _vectors(where: str, surroundings: Surroundings) -> Similarity:
 def _sif(where: str, surroundings: Surroundings) -> Similarity:
     from ctxsim_hf.evaluation.word_vectors import WordVectors
 
-    return EncoderSignal(WordVectors(where, count_corpus(surroundings.chunks, surroundings.data_root)).encode)
+    return EncoderSignal(WordVectors(where, surroundings.count_words()).encode)
 
 
 def _transformer(where: str, pooling: str) -> Similarity:
     from ctxsim_hf.evaluation.transformer_states import TransformerStates
 
     states = TransformerStates(where)
-    return EncoderSignal(lambda sentences: states.encode(sentences, pooling))
+    return LimitedEncoder(lambda sentences: states.encode(sentences, pooling), states.tokenizer, states.max_tokens)
 
 
 def _bertscore(where: str, surroundings: Surroundings) -> Similarity:
@@ -144,7 +161,14 @@ def _bertscore(where: str, surroundings: Surroundings) -> Similarity:
 
 def _sentence_transformer(where: str, surroundings: Surroundings) -> Similarity:
     model = _open_with_sentence_transformers("SentenceTransformer", where)
-    return EncoderSignal(lambda sentences: model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        return np.asarray(model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
+
+    longest = model.max_seq_length
+    if longest is None or longest == math.inf:  # word vectors, which read all of a text
+        return EncoderSignal(encode)
+    return LimitedEncoder(encode, model.tokenizer, longest)
 
 
 def _cross(where: str, surroundings: Surroundings) -> Similarity:
@@ -164,6 +188,20 @@ def _open_with_sentence_transformers(name: str, where: str) -> Any:
     except (OSError, ValueError) as error:  # every error of the Hub's client is one of these
         reason = str(error).splitlines()[0]
         raise UserError(f"expected a folder or an id on the Hub for {name}, got {where!r}: {reason}") from error
+
+
+def _rrf(where: str, surroundings: Surroundings) -> Similarity:
+    from ctxsim_hf.evaluation.fusion import ReciprocalRankFusion
+
+    return ReciprocalRankFusion([member.open(surroundings) for member in _members(where)])
+
+
+def _members(where: str) -> list[System]:
+    """The systems of SYSTEM+SYSTEM."""
+    members = [System.parse(part) for part in where.split("+")]
+    if len(members) < 2 or any(member.kind == "rrf" for member in members):
+        raise UserError(f"expected {_spelled('rrf')}, such as rrf:bm25+st:ID, got 'rrf:{where}'")
+    return members
 
 
 def _scores(where: str, surroundings: Surroundings) -> Similarity:
@@ -191,13 +229,14 @@ KINDS = {
     "cross": Kind("ID", "a cross-encoder, such as a cross surrogate or BLEURT", _cross),
     "tfidf": Kind("", "cosine of TF-IDF weights", _tfidf, counts_words=True),
     "letters": Kind("", "the same, with the forms of a word alike", _letters, counts_words=True),
-    "bm25": Kind("", "both ways", _bm25, counts_words=True),
+    "bm25": Kind("", "both ways for pairs, the query's way for --retrieval", _bm25, counts_words=True),
     "vectors": Kind("FILE", "mean of word vectors (GloVe, word2vec)", _vectors),
     "sif": Kind("FILE", "the same by SIF", _sif, counts_words=True),
     "hf": Kind("ID", "mean of a transformer's last layer", lambda where, _: _transformer(where, "mean")),
     "hf-cls": Kind("ID", "its first token (BERT, DPR)", lambda where, _: _transformer(where, "cls")),
     "st": Kind("ID", "sentence-transformers", _sentence_transformer),
     "bertscore": Kind("ID", "BERTScore with a transformer", _bertscore),
+    "rrf": Kind("SYSTEM+SYSTEM", "their rankings fused by reciprocal rank, for --retrieval", _rrf),
     "scores": Kind("FILE", "scores made elsewhere: sentence TAB sentence TAB score", _scores),
     "python": Kind("MODULE:NAME", "what NAME() gives, with encode or similarity", _python),
 }
