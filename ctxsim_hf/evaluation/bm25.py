@@ -1,4 +1,6 @@
-"""Score sentence pairs by BM25, with one sentence as the query and the other as the document.
+"""BM25, the score search engines give: of documents for a query, and of sentence pairs.
+
+`bm25_vectors` is the score itself, for retrieval. Of a pair, one sentence is the query and the other the document:
 
     BM25(q, d) = sum over common words of idf * (k1 + 1) / (1 + k1 * (1 - b + b * |d| / mean length))
 
@@ -6,14 +8,34 @@ The score of a pair is the mean of both directions, each divided by the score of
 otherwise long pairs would score higher than short ones. Sentences are sets of words, as for TF-IDF.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array
 
+from ctxsim_hf.text.bags import count_matrix
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.words import words
 
 K1, B = 1.5, 0.75
+
+
+def bm25_vectors(queries: Sequence[str], documents: Sequence[str]) -> tuple[csr_array, csr_array]:
+    """Return vectors of queries and of documents, (queries, words) and (documents, words), whose product is BM25:
+
+        sum over the query's words, repeated ones too, of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / mean))
+
+    with idf = ln(1 + (documents - df + 0.5) / (df + 0.5)), which is never below 0; all is counted in these documents.
+    """
+    counts = count_matrix([Counter(words(text)) for text in (*queries, *documents)])
+    asked, held = counts[: len(queries)], counts[len(queries) :].tocoo()
+    df = np.bincount(held.col, minlength=held.shape[1])
+    lengths = held.sum(axis=1)
+    mean = lengths.mean() or 1  # no document has a word
+    saturated = held.data * (K1 + 1) / (held.data + K1 * (1 - B + B * lengths[held.row] / mean))
+    weighted = csr_array((saturated, (held.row, held.col)), shape=held.shape)
+    return asked, weighted @ diags_array(np.log1p((len(documents) - df + 0.5) / (df + 0.5)))
 
 
 class Bm25:

@@ -1,4 +1,4 @@
-"""Evaluate systems on tasks with human labels, or on held-out documents without any: `ctxsim evaluate`."""
+"""Systems and tasks, public or a user's own -> agreement with people: `ctxsim evaluate`."""
 
 import platform
 from collections.abc import Sequence
@@ -14,12 +14,14 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import __version__
 from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.evaluation.chosen_tasks import ChosenTasks
 from ctxsim_hf.evaluation.examples import Examples, Similarity
 from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
 from ctxsim_hf.evaluation.report import Report
 from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
+from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.systems import System, SystemResources, describe_kinds
-from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks, load_task
+from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
@@ -31,9 +33,20 @@ SOURCES_OF_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
 @dataclass(kw_only=True)
 class EvaluateArguments(SettingsArguments):
-    """The arguments of `ctxsim evaluate`."""
-
-    tasks: list[str] = HfArg(default_factory=lambda: ["sts"], help=f"Tasks among {', '.join([*TASKS, *GROUPS])}.")
+    tasks: list[str] = HfArg(
+        default_factory=list,
+        help=f"Of {', '.join([*TASKS, *GROUPS])}. If left out, sts, or only what --pairs and --retrieval name.",
+    )
+    pairs: list[str] = HfArg(
+        default_factory=list,
+        help="Judged pairs of your own, each FILE or NAME=FILE: jsonl, tsv, csv or parquet, or a folder or dataset. "
+        "Columns sentence1, sentence2 and score (Spearman), or label 0 or 1 (average precision).",
+    )
+    retrieval: list[str] = HfArg(
+        default_factory=list,
+        help="Folders of your own, each DIR or NAME=DIR, with corpus (id, text, maybe title) and queries (id, query, "
+        "relevant: {document id: grade}), or in the layout of BEIR; judged by nDCG@10.",
+    )
     split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
     data_root: str | None = HfArg(
         default=None, help="Folder of datasets named by their ids, such as mteb/stsbenchmark-sts; by default the Hub."
@@ -65,6 +78,11 @@ class EvaluateArguments(SettingsArguments):
         "Where may be package:NAME/PATH, inside an installed package.",
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.tasks or self.pairs or self.retrieval):
+            self.tasks = ["sts"]
+
     def check(self) -> list[System]:
         """Check everything that can be checked without opening a system, and return the systems."""
         spellings = [*self.systems, *self.baseline]
@@ -75,6 +93,8 @@ class EvaluateArguments(SettingsArguments):
             raise UserError(f"--cases compares two systems, got only {', '.join(spellings)}")
         if self.label_free and self.chunks is None:
             raise UserError("--label-free needs the held-out documents of a folder made by ctxsim chunk: --chunks DIR")
+        if self.label_free and (self.pairs or self.retrieval):
+            raise UserError("--label-free judges without people's judgements; leave out --pairs and --retrieval")
         if self.save_thresholds:
             self._check_thresholds(systems)
         if not self.label_free:
@@ -95,17 +115,22 @@ class EvaluateArguments(SettingsArguments):
         """Load the examples to score."""
         if self.label_free:
             return list(label_free_tasks(str(self.chunks), self.limit or NUM_TRIPLETS))
-        return _load(expand_tasks(self.tasks), self.split, self.data_root, self.limit)
+        return ChosenTasks(self.tasks, self.pairs, self.retrieval, self.split, self.data_root, self.limit).load()
 
 
 def evaluate_similarity(
     system: Similarity,
-    tasks: Sequence[str] = STS,
+    tasks: Sequence[str] | None = None,
     split: str = "test",
     data_root: str | Path | None = None,
     limit: int | None = None,
+    pairs: str | Path | Sequence[str | Path] = (),
+    retrieval: str | Path | Sequence[str | Path] = (),
 ) -> list[TaskResult]:
-    """Correlate a system's scores with human scores.
+    """Hold a system's scores against the judgements of people, on public tasks or on data of your own.
+
+    `evaluate_similarity(system, pairs="pairs.tsv")` gives one result, whose `main.value` is Spearman's correlation for
+    pairs with scores and average precision for pairs with labels.
 
     The folder of a surrogate is a model of sentence-transformers too, so mteb can evaluate it:
     `mteb.evaluate(SentenceTransformer(folder), mteb.get_tasks(tasks=["STSBenchmark"]))`.
@@ -113,11 +138,18 @@ def evaluate_similarity(
     Args:
         system (`Similarity`): Anything whose `similarity(sentences1, sentences2)` returns one number for each pair.
         tasks (`Sequence[str]`): Names in `ctxsim_hf.evaluation.tasks.TASKS`, or of a group of them, such as `sts`.
+            None means `sts`, or no such task where `pairs` or `retrieval` are given.
         split (`str`): Split of the tasks.
         data_root (`str` or `Path`, *optional*): Folder of datasets named by their ids; None reads them from the Hub.
         limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
+        pairs: Files with columns sentence1, sentence2 and score or label; or folders or ids that `load_dataset` opens.
+        retrieval: Folders with a corpus and queries, see `ctxsim_hf.evaluation.retrieval_data`.
     """
-    return list(judge(type(system).__name__, [system], _load(expand_tasks(tasks), split, data_root, limit)).tasks)
+    own_pairs, own_retrieval = _spellings(pairs), _spellings(retrieval)
+    if tasks is None:
+        tasks = [] if own_pairs or own_retrieval else STS
+    chosen = ChosenTasks(tasks, own_pairs, own_retrieval, split, data_root, limit)
+    return list(judge(type(system).__name__, [system], chosen.load()).tasks)
 
 
 def run(arguments: EvaluateArguments) -> str:
@@ -125,7 +157,8 @@ def run(arguments: EvaluateArguments) -> str:
     systems = arguments.check()
     # Loaded first, since opening systems may take minutes, and a missing dataset should fail before.
     tasks = arguments.load_tasks()
-    resources = SystemResources(arguments, arguments.chunks, arguments.data_root)
+    documents = [text for task in tasks if isinstance(task, Retrieval) for text in task.documents]
+    resources = SystemResources(arguments, arguments.chunks, arguments.data_root, documents)
     for system in systems:
         system.check(resources)
     results, signatures = [], {}
@@ -136,16 +169,17 @@ def run(arguments: EvaluateArguments) -> str:
         results.append(judge(name, opened, tasks))
         if arguments.save_thresholds:
             _save_thresholds(group, opened, results[-1])
-    report = Report(tasks, results, arguments.cases, _seen_in_training(systems, tasks))
+    remarks = [remark for task in tasks for remark in task.remarks]
+    remarks += [remark for system in results for task in system.tasks for remark in task.remarks]
+    report = Report(tasks, results, arguments.cases, [*_seen_in_training(systems, tasks), *remarks])
     if arguments.output is None:
         return report.to_text()
     summary = report.write(Path(arguments.output), _about(arguments, systems, signatures))
     return "\n\n".join([report.to_text(), summary])
 
 
-def _load(tasks: Sequence[str], split: str, data_root: str | Path | None, limit: int | None) -> list[Examples]:
-    loaded = [load_task(task, split, data_root) for task in tasks]
-    return loaded if limit is None else [examples.some(limit) for examples in loaded]
+def _spellings(given: str | Path | Sequence[str | Path]) -> list[str]:
+    return [str(given)] if isinstance(given, str | Path) else list(map(str, given))
 
 
 def _seen_in_training(systems: Sequence[System], tasks: Sequence[Examples]) -> list[str]:

@@ -1,17 +1,19 @@
 """Hold the examples of a task and turn a system's scores into figures.
 
-Graded pairs have human scores, with which the scores of a system should correlate. Triplets ask which of two sentences
-is closer to a third. Either way a system scores a list of pairs.
+Graded pairs: people gave each a score, and a system's scores should rise with theirs. Labelled pairs: people said of
+each whether it is alike, and those that are should score higher. Triplets: of two sentences, which is nearer to a
+third? All are lists of pairs to a system, which gives one number a pair. Retrieval stands in retrieval.py.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from ctxsim_hf.evaluation.correlation import check_scores, correlate, pearson, spearman
 from ctxsim_hf.evaluation.estimates import Estimate, bootstrap, undefined
+from ctxsim_hf.evaluation.label_measures import auc, average_precision, measure_labels
 
 
 class Similarity(Protocol):
@@ -29,16 +31,26 @@ class Examples(Protocol):
     def split(self) -> str: ...
     def __len__(self) -> int: ...
 
-    def pairs(self) -> tuple[list[str], list[str]]:
-        """Return the pairs that a system has to score."""
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a reader of the figures must know of the examples."""
         ...
 
     def judge(self, scores: np.ndarray) -> dict[str, Estimate]:
-        """Return the figures of the scores of `pairs()`, the main one first."""
+        """The figures that scores of `pairs()` or a ranking earn, the main one first."""
         ...
 
     def some(self, number: int) -> Self:
         """Return at most so many examples, spread evenly, since tasks are ordered by the source of their sentences."""
+        ...
+
+
+@runtime_checkable
+class PairExamples(Examples, Protocol):
+    """Examples that are pairs to a system."""
+
+    def pairs(self) -> tuple[list[str], list[str]]:
+        """What a system has to score."""
         ...
 
 
@@ -52,6 +64,10 @@ class GradedPairs:
     sentences2: Sequence[str]
     scores: np.ndarray  # (pairs,)
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        return ()
+
     def __len__(self) -> int:
         return len(self.scores)
 
@@ -61,10 +77,26 @@ class GradedPairs:
     def judge(self, scores: np.ndarray) -> dict[str, Estimate]:
         return {measure.__name__: correlate(measure, scores, self.scores) for measure in (spearman, pearson)}
 
-    def some(self, number: int) -> "GradedPairs":
-        rows = _spread(len(self), number)
+    def some(self, number: int) -> Self:
+        rows = spread(len(self), number)
         first, second = ([sentences[row] for row in rows] for sentences in (self.sentences1, self.sentences2))
-        return GradedPairs(self.task, self.split, first, second, self.scores[rows])
+        return replace(self, sentences1=first, sentences2=second, scores=self.scores[rows])
+
+
+@dataclass(frozen=True)
+class LabelledPairs(GradedPairs):
+    """Pairs whose scores are labels: 1 for alike, 0 for not."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        share = 100 * self.scores.mean()
+        return [
+            f"{self.task}: {int(self.scores.sum()):,} of {len(self):,} pairs have label 1, so by chance average "
+            f"precision is {share:.1f}, and AUC 50"
+        ]
+
+    def judge(self, scores: np.ndarray) -> dict[str, Estimate]:
+        return {measure.__name__: measure_labels(measure, scores, self.scores) for measure in (average_precision, auc)}
 
 
 @dataclass(frozen=True)
@@ -76,6 +108,10 @@ class Triplets:
     anchors: Sequence[str]
     positives: Sequence[str]  # nearer to the anchor
     negatives: Sequence[str]
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        return ()
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -92,11 +128,12 @@ class Triplets:
         return {"accuracy": bootstrap(lambda draw: right[draw].mean(axis=-1), len(self))}
 
     def some(self, number: int) -> "Triplets":
-        rows = _spread(len(self), number)
+        rows = spread(len(self), number)
         columns = (self.anchors, self.positives, self.negatives)
         return Triplets(self.task, self.split, *([column[row] for row in rows] for column in columns))
 
 
-def _spread(length: int, number: int) -> list[int]:
+def spread(length: int, number: int) -> list[int]:
+    """Return at most `number` places of a list, spread evenly."""
     number = min(number, length)
     return [length * i // number for i in range(number)]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NO_PLOT = "no plot: pip install matplotlib"
 LABEL = "Spearman (accuracy for triplets) x 100"
+NAMES = {"spearman": "Spearman", "accuracy": "accuracy", "average_precision": "AP", "ndcg_at_10": "nDCG@10"}
 
 
 def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
@@ -34,7 +35,7 @@ def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
         places = np.arange(len(tasks)) + (number - (len(systems) - 1) / 2) * width
         axes.bar(places, values, width, label=system.name, yerr=errors, capsize=2)
     axes.set_xticks(range(len(tasks)), tasks, rotation=20)
-    axes.set_ylabel(LABEL)
+    axes.set_ylabel(_label(systems[0]))
     figure.legend(fontsize="small", loc="outside lower left")
     _save(figure, path)
     return None
@@ -70,6 +71,13 @@ def write_arms_plot(arms: Sequence[tuple[str, SystemResult | None, float | None]
     figure.legend(fontsize="small", loc="outside upper right", ncols=4)
     _save(figure, path)
     return None
+
+
+def _label(system: SystemResult) -> str:
+    measures = dict.fromkeys(next(iter(result.figures)) for result in system.tasks)
+    if measures.keys() <= {"spearman", "accuracy"}:
+        return LABEL
+    return f"{', '.join(NAMES[measure] for measure in measures)} x 100"
 
 
 def _bars(system: SystemResult) -> tuple[np.ndarray, np.ndarray]:

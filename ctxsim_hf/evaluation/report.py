@@ -20,7 +20,7 @@ from ctxsim_hf.evaluation.tables import (
     difference_table,
     interval_table,
     main_table,
-    pearson_table,
+    measure_table,
     undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
@@ -29,7 +29,15 @@ from ctxsim_hf.runtime.files import write_json, writing
 SCORES_FILE = "scores.npy"
 HEADINGS = {
     "spearman": "Spearman's correlation with people",
-    "accuracy": "accuracy: how often the closer of two sentences scores higher (chance is 50)",
+    "accuracy": "accuracy: how often the nearer of two sentences scores higher (by chance, 50)",
+    "average_precision": "average precision (AP): mean precision at the pairs with label 1, the highest score first",
+    "ndcg_at_10": "normalised discounted cumulative gain (nDCG@10): the first ten documents against the ten best",
+}
+# Other figures that the screen shows, in tables of their own.
+SECOND_TABLES = {
+    "pearson": "Pearson",
+    "auc": "AUC (by chance, 50)",
+    "mrr_at_10": "MRR@10 (1 / rank of the first relevant document, 0 below ten)",
 }
 ALL_FIGURES = "All figures."  # heads the table that repeats those above with all intervals
 DIFFERENCES = "A star marks a significant difference: its paired 95 % interval excludes 0"
@@ -62,8 +70,7 @@ class Report:
     def to_text(self) -> str:
         """Format the report for a terminal."""
         parts = [as_text(main_table(self.systems, OWN_ROWS))]
-        if table := pearson_table(self.systems):
-            parts.append(as_text(table))
+        parts += [as_text(table) for item in SECOND_TABLES.items() if (table := measure_table(self.systems, *item))]
         if table := difference_table(self.systems):
             parts += [DIFFERENCES, as_text(table)]
         if table := self._case_table():
@@ -81,13 +88,13 @@ class Report:
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
 
     def scores(self) -> np.ndarray:
-        """Return the score of each pair, averaged over seeds: (systems, pairs), one task after another."""
-        return np.stack(
-            [
-                np.concatenate([np.mean(result.scores, axis=0, dtype=np.float64) for result in system.tasks])
-                for system in self.systems
-            ]
-        )
+        """What each system gives each pair, seeds averaged: (systems, pairs), one task after another; rankings are
+        left out."""
+        rows = [
+            [np.mean(result.scores, axis=0, dtype=np.float64) for result in system.tasks if result.scores]
+            for system in self.systems
+        ]
+        return np.stack([np.concatenate([np.zeros(0), *scores]) for scores in rows])
 
     def draw(self, path: Path) -> str | None:
         """Plot the figures; return why not, or None."""
@@ -100,6 +107,7 @@ class Report:
             {"system": system.name, "task": result.task, "split": result.split, "pairs": result.pairs}
             | {measure: to_json(figure) for measure, figure in result.figures.items()}
             | {"seeds": {measure: list(values) for measure, values in result.seeds.items() if len(values) > 1}}
+            | ({"remarks": list(result.remarks)} if result.remarks else {})
             for system in self.systems
             for result in system.tasks
         ]

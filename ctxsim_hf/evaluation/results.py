@@ -1,4 +1,4 @@
-"""Turn the scores of systems into figures for each task, averages and differences."""
+"""Systems and tasks -> figures: scores of all pairs at once and rankings, judged task by task, averaged, compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.evaluation.estimates import Estimate, mean_estimate
-from ctxsim_hf.evaluation.examples import Examples, Similarity
+from ctxsim_hf.evaluation.examples import Examples, PairExamples, Similarity
+from ctxsim_hf.evaluation.ranking import describe_ranking
+from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.tasks import STS
 from ctxsim_hf.runtime.errors import UserError
 
@@ -16,14 +18,15 @@ AVERAGE = "STS average"
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The figures of one system on one task: correlations from -1 to 1, accuracies from 0 to 1."""
+    """What one system earns on one task; correlations run from -1 to 1, all other figures from 0 to 1."""
 
     task: str
     split: str
-    pairs: int  # or triplets
-    figures: Mapping[str, Estimate]  # the main one first; the mean over seeds
-    seeds: Mapping[str, Sequence[float]]  # the figures of each seed
-    scores: Sequence[np.ndarray]  # for each seed the scores of all pairs
+    pairs: int  # or triplets, or queries
+    figures: Mapping[str, Estimate]  # the main one first; of several seeds, the mean
+    seeds: Mapping[str, Sequence[float]]  # the figures of each
+    scores: Sequence[np.ndarray]  # of each seed for each pair; none for retrieval
+    remarks: Sequence[str] = ()  # what a reader of the figures must know of the system
 
     @property
     def main(self) -> Estimate:
@@ -62,8 +65,10 @@ def judge(name: str, seeds: Sequence[Similarity], tasks: Sequence[Examples]) -> 
         seeds: The system, or several that differ by their seed.
         tasks: The examples to score.
     """
-    by_seed = [_score(name, system, tasks) for system in seeds]
-    return SystemResult(name, [_judge(name, task, scores) for task, *scores in zip(tasks, *by_seed, strict=True)])
+    by_seed = [_answer(name, system, tasks) for system in seeds]
+    return SystemResult(
+        name, [_judge(name, seeds[0], task, answers) for task, *answers in zip(tasks, *by_seed, strict=True)]
+    )
 
 
 def compare(system: SystemResult, other: SystemResult) -> dict[str, Estimate]:
@@ -85,8 +90,22 @@ def _with_average(figures: dict[str, Estimate]) -> dict[str, Estimate]:
     return figures | {AVERAGE: mean_estimate([figures[task] for task in STS])}
 
 
-def _score(name: str, system: Similarity, tasks: Sequence[Examples]) -> list[np.ndarray]:
-    """Return the scores of the pairs of each task."""
+def _answer(name: str, system: Similarity, tasks: Sequence[Examples]) -> list[np.ndarray]:
+    """The scores of each task's pairs, or the ranking of its documents."""
+    pair_tasks = [task for task in tasks if isinstance(task, PairExamples)]
+    scores = iter(_score(name, system, pair_tasks) if pair_tasks else [])
+    return [_rank(name, system, task) if isinstance(task, Retrieval) else next(scores) for task in tasks]
+
+
+def _rank(name: str, system: Similarity, task: Retrieval) -> np.ndarray:
+    try:
+        return task.rank(system)
+    except UserError as error:
+        raise UserError(f"{name} on {task.task}: {error}") from error
+
+
+def _score(name: str, system: Similarity, tasks: Sequence[PairExamples]) -> list[np.ndarray]:
+    """The scores of each task's pairs."""
     pairs = [task.pairs() for task in tasks]
     first, second = ([sentence for task in pairs for sentence in task[side]] for side in (0, 1))
     scores = np.asarray(system.similarity(first, second))
@@ -96,11 +115,15 @@ def _score(name: str, system: Similarity, tasks: Sequence[Examples]) -> list[np.
     return np.split(scores, ends[:-1])
 
 
-def _judge(name: str, task: Examples, scores: Sequence[np.ndarray]) -> TaskResult:
+def _judge(name: str, system: Similarity, task: Examples, answers: Sequence[np.ndarray]) -> TaskResult:
     try:
-        judged = [task.judge(seed) for seed in scores]
+        judged = [task.judge(seed) for seed in answers]
     except UserError as error:
         raise UserError(f"{name} on {task.task}: {error}") from error
     figures = {measure: mean_estimate([seed[measure] for seed in judged]) for measure in judged[0]}
     seeds = {measure: [seed[measure].value for seed in judged] for measure in judged[0]}
-    return TaskResult(task.task, task.split, len(task), figures, seeds, scores)
+    if not isinstance(task, Retrieval):
+        return TaskResult(task.task, task.split, len(task), figures, seeds, answers)
+    told = describe_ranking(system, task.documents)
+    remarks = [f"{name} on {task.task}: {told}"] if told else []
+    return TaskResult(task.task, task.split, len(task), figures, seeds, [], remarks)

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ import numpy as np
 
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.evaluation.examples import Similarity
-from ctxsim_hf.evaluation.word_counts import count_corpus, find_corpora
+from ctxsim_hf.evaluation.limited_encoder import LimitedEncoder
+from ctxsim_hf.evaluation.word_counts import count_corpus, count_texts, find_corpora
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.letters import LetterCosine
+from ctxsim_hf.text.lexical import TfidfCosine
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,15 @@ class SystemResources:
     origin_settings: SettingsArguments
     chunks: str | None = None
     data_root: str | Path | None = None
+    documents: Sequence[str] = ()  # of retrieval, to count words in where there is nothing else
+
+    def has_text(self) -> bool:
+        return self.chunks is not None or (self.data_root is None and bool(self.documents))
+
+    def count_words(self) -> TfidfCosine:
+        if self.chunks is None and self.has_text():
+            return count_texts(self.documents)
+        return count_corpus(self.chunks, self.data_root)
 
 
 class SystemKind(NamedTuple):
@@ -60,11 +72,14 @@ class System(NamedTuple):
             raise UserError(f"unknown system {spelling!r}; expected one of {', '.join(map(_spelled, SYSTEM_KINDS))}")
         if bool(where) != bool(SYSTEM_KINDS[kind].where):
             raise UserError(f"expected {_spelled(kind)}, got {rest!r}")
+        if kind == "rrf":
+            _members(where)
         return cls(name, kind, where)
 
     def check(self, resources: SystemResources) -> None:
-        """Check what can be checked before the system is opened, which may be hours later."""
-        if SYSTEM_KINDS[self.kind].counts_words and resources.chunks is None:
+        """What can be known before it is opened, which may be after hours of others."""
+        members = _members(self.where) if self.kind == "rrf" else [self]
+        if any(SYSTEM_KINDS[member.kind].counts_words for member in members) and not resources.has_text():
             find_corpora(resources.data_root)
 
     def open(self, resources: SystemResources) -> Similarity:
@@ -104,21 +119,23 @@ def _surrogate(where: str, resources: SystemResources) -> Similarity:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
     encoder = SentenceEncoder.from_pretrained(where)
-    return EncoderSignal(lambda sentences: np.asarray(encoder.encode(sentences)))
+    return LimitedEncoder(
+        lambda sentences: np.asarray(encoder.encode(sentences)), encoder.tokenizer, encoder.max_tokens
+    )
 
 
 def _tfidf(where: str, resources: SystemResources) -> Similarity:
-    return count_corpus(resources.chunks, resources.data_root)
+    return resources.count_words()
 
 
 def _letters(where: str, resources: SystemResources) -> Similarity:
-    return LetterCosine(count_corpus(resources.chunks, resources.data_root))
+    return LetterCosine(resources.count_words())
 
 
 def _bm25(where: str, resources: SystemResources) -> Similarity:
     from ctxsim_hf.evaluation.bm25 import Bm25
 
-    return Bm25(count_corpus(resources.chunks, resources.data_root))
+    return Bm25(resources.count_words())
 
 
 def _vectors(where: str, resources: SystemResources) -> Similarity:
@@ -130,14 +147,14 @@ def _vectors(where: str, resources: SystemResources) -> Similarity:
 def _sif(where: str, resources: SystemResources) -> Similarity:
     from ctxsim_hf.evaluation.word_vectors import WordVectors
 
-    return EncoderSignal(WordVectors(where, count_corpus(resources.chunks, resources.data_root)).encode)
+    return EncoderSignal(WordVectors(where, resources.count_words()).encode)
 
 
 def _transformer(where: str, pooling: str) -> Similarity:
     from ctxsim_hf.evaluation.transformer_states import TransformerStates
 
     states = TransformerStates(where)
-    return EncoderSignal(lambda sentences: states.encode(sentences, pooling))
+    return LimitedEncoder(lambda sentences: states.encode(sentences, pooling), states.tokenizer, states.max_tokens)
 
 
 def _bertscore(where: str, resources: SystemResources) -> Similarity:
@@ -148,7 +165,14 @@ def _bertscore(where: str, resources: SystemResources) -> Similarity:
 
 def _sentence_transformer(where: str, resources: SystemResources) -> Similarity:
     model = _open_with_sentence_transformers("SentenceTransformer", where)
-    return EncoderSignal(lambda sentences: model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        return np.asarray(model.encode(sentences, show_progress_bar=sys.stderr.isatty()))
+
+    longest = model.max_seq_length
+    if longest is None or longest == math.inf:  # word vectors, which read all of a text
+        return EncoderSignal(encode)
+    return LimitedEncoder(encode, model.tokenizer, longest)
 
 
 def _cross(where: str, resources: SystemResources) -> Similarity:
@@ -168,6 +192,20 @@ def _open_with_sentence_transformers(name: str, where: str) -> Any:
     except (OSError, ValueError) as error:  # which include every error of the Hub's client
         reason = str(error).splitlines()[0]
         raise UserError(f"expected a folder or an id on the Hub for {name}, got {where!r}: {reason}") from error
+
+
+def _rrf(where: str, resources: SystemResources) -> Similarity:
+    from ctxsim_hf.evaluation.fusion import ReciprocalRankFusion
+
+    return ReciprocalRankFusion([member.open(resources) for member in _members(where)])
+
+
+def _members(where: str) -> list[System]:
+    """The systems of SYSTEM+SYSTEM."""
+    members = [System.parse(part) for part in where.split("+")]
+    if len(members) < 2 or any(member.kind == "rrf" for member in members):
+        raise UserError(f"expected {_spelled('rrf')}, such as rrf:bm25+st:ID, got 'rrf:{where}'")
+    return members
 
 
 def _scores(where: str, resources: SystemResources) -> Similarity:
@@ -194,14 +232,15 @@ SYSTEM_KINDS = {
     "surrogate": SystemKind("DIR", "a surrogate", _surrogate),
     "cross": SystemKind("ID", "a cross-encoder, such as a cross surrogate or BLEURT", _cross),
     "tfidf": SystemKind("", "cosine of TF-IDF weights", _tfidf, counts_words=True),
-    "letters": SystemKind("", "the same, with the forms of a word as similar", _letters, counts_words=True),
-    "bm25": SystemKind("", "BM25, mean of both directions", _bm25, counts_words=True),
+    "letters": SystemKind("", "the same, with the forms of a word alike", _letters, counts_words=True),
+    "bm25": SystemKind("", "both ways for pairs, the query's way for --retrieval", _bm25, counts_words=True),
     "vectors": SystemKind("FILE", "mean of word vectors (GloVe, word2vec)", _vectors),
-    "sif": SystemKind("FILE", "SIF average of word vectors", _sif, counts_words=True),
+    "sif": SystemKind("FILE", "the same by SIF", _sif, counts_words=True),
     "hf": SystemKind("ID", "mean of a transformer's last layer", lambda where, _: _transformer(where, "mean")),
     "hf-cls": SystemKind("ID", "its first token (BERT, DPR)", lambda where, _: _transformer(where, "cls")),
     "st": SystemKind("ID", "sentence-transformers", _sentence_transformer),
     "bertscore": SystemKind("ID", "BERTScore with a transformer", _bertscore),
+    "rrf": SystemKind("SYSTEM+SYSTEM", "their rankings fused by reciprocal rank, for --retrieval", _rrf),
     "scores": SystemKind("FILE", "scores made elsewhere: sentence TAB sentence TAB score", _scores),
-    "python": SystemKind("MODULE:NAME", "the object that NAME() returns, with encode or similarity", _python),
+    "python": SystemKind("MODULE:NAME", "what NAME() gives, with encode or similarity", _python),
 }

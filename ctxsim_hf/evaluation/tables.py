@@ -9,12 +9,14 @@ from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare
 from ctxsim_hf.evaluation.tasks import STS
 
 Table = list[list[str]]  # rows of cells, the heading first
+_SHORT = {"average_precision": " (AP)", "ndcg_at_10": " (nDCG@10)"}  # beside the name of a task
 
 
 def main_table(systems: Sequence[SystemResult], paper_rows: Sequence[str]) -> Table:
     """Return the main figures: a row for each system, a column for each task."""
     figures = [system.main_figures() for system in systems]
-    rows = [["x 100, +- half the 95 % interval", *figures[0]]]
+    shown = {result.task: _SHORT.get(next(iter(result.figures)), "") for result in systems[0].tasks}
+    rows = [["x 100, +- half the 95 % interval", *(f"{task}{shown.get(task, '')}" for task in figures[0])]]
     for system, found in zip(systems, figures, strict=True):
         measures = {result.task: next(iter(result.figures)) for result in system.tasks} | {AVERAGE: "spearman"}
         cells = [_cell(figure, system.seed_std(task, measures[task])) for task, figure in found.items()]
@@ -22,14 +24,14 @@ def main_table(systems: Sequence[SystemResult], paper_rows: Sequence[str]) -> Ta
     return rows + _paper_part(systems[0], list(figures[0]), paper_rows)
 
 
-def pearson_table(systems: Sequence[SystemResult]) -> Table:
-    """Return Pearson's correlations; empty without graded pairs."""
-    figures = [system.figures("pearson") for system in systems]
+def measure_table(systems: Sequence[SystemResult], measure: str, heading: str) -> Table:
+    """A row a system, a column a task that has this figure; empty if none has."""
+    figures = [system.figures(measure) for system in systems]
     if not figures[0]:
         return []
-    rows = [["Pearson's correlation x 100", *figures[0]]]
+    rows = [[heading, *figures[0]]]
     for system, found in zip(systems, figures, strict=True):
-        rows.append([system.name, *(_cell(found[task], system.seed_std(task, "pearson")) for task in found)])
+        rows.append([system.name, *(_cell(found[task], system.seed_std(task, measure)) for task in found)])
     return rows
 
 

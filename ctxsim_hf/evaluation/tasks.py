@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxsim_hf.evaluation.examples import Examples, GradedPairs, Triplets
+from ctxsim_hf.evaluation.examples import GradedPairs, PairExamples, Triplets
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.public_datasets import PUBLIC_DATASETS, PublicDataset, labels_of, read_public_dataset
 
@@ -28,7 +28,7 @@ def check_task(name: str, split: str) -> PublicDataset:
     return dataset
 
 
-def load_task(name: str, split: str, data_root: str | Path | None = None) -> Examples:
+def load_task(name: str, split: str, data_root: str | Path | None = None) -> PairExamples:
     """Read the examples of a task.
 
     Args:

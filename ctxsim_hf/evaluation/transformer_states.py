@@ -38,6 +38,13 @@ class TransformerStates:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
 
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a text are read."""
+        # RoBERTa's positions start after its pad id, so two of them are for no token.
+        positions = getattr(self.model.config, "max_position_embeddings", MAX_TOKENS) - 2
+        return int(min(self.tokenizer.model_max_length, MAX_TOKENS, positions))
+
     def encode(self, sentences: Sequence[str], pooling: str) -> np.ndarray:
         """Return the mean of the last layer over the tokens of each sentence, or (`cls`) its first token."""
         vectors: list[np.ndarray] = [np.zeros(0)] * len(sentences)
@@ -75,16 +82,13 @@ class TransformerStates:
     def _batches(self, sentences: Sequence[str], layer: int) -> Iterator[tuple[list[int], torch.Tensor, Any]]:
         """Yield rows, states of a layer and model inputs for sentences of similar length, the longest first."""
         order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
-        # RoBERTa's positions start after its pad id, so two of them are not for tokens.
-        positions = getattr(self.model.config, "max_position_embeddings", MAX_TOKENS) - 2
-        longest = min(self.tokenizer.model_max_length, MAX_TOKENS, positions)
         for start in tqdm(range(0, len(order), SENTENCES_PER_BATCH), "encode", disable=None):
             rows = order[start : start + SENTENCES_PER_BATCH]
             batch = self.tokenizer(
                 [sentences[row] for row in rows],
                 padding=True,
                 truncation=True,
-                max_length=longest,
+                max_length=self.max_tokens,
                 return_tensors="pt",
             ).to(self.model.device)
             # Not last_hidden_state, which some models, such as DPR, do not return.

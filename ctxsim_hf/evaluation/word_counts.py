@@ -36,6 +36,12 @@ def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosin
     return _cached([corpus.fingerprint() for corpus in corpora], lambda: _count_documents(corpora))
 
 
+def count_texts(texts: Iterable[str]) -> TfidfCosine:
+    """The counts of documents in memory."""
+    counts, num_sentences = _split_and_count(list(texts))
+    return TfidfCosine.from_counts(counts, num_sentences)
+
+
 def find_corpora(data_root: str | Path | None) -> list[Path]:
     """Return the folders in `<data_root>/corpora`; refuse if there are none."""
     folders = sorted(Path(data_root, "corpora").glob("*/")) if data_root is not None else []

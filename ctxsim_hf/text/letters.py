@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
+from ctxsim_hf.text.bags import bag_matrix, unit_rows
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.words import words
@@ -24,9 +25,9 @@ def letter_ngrams(text: str) -> set[str]:
 
 
 def letter_vectors(texts: Sequence[str]) -> csr_array:
-    """Return unit vectors of words with their boundaries, or of parts of words: (texts, n-grams)."""
-    matrix, _ = _bags([letter_ngrams(text) for text in texts])
-    return _unit(matrix)
+    """Unit vectors of words with their ends, or of parts of them: (texts, n-grams of all)."""
+    held, _ = bag_matrix([letter_ngrams(text) for text in texts])
+    return unit_rows(held)
 
 
 class LetterCosine:
@@ -52,29 +53,14 @@ class LetterCosine:
 
     def _block(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         places = {sentence: place for place, sentence in enumerate(dict.fromkeys([*sentences1, *sentences2]))}
-        vectors = self._vectors(list(places))
+        vectors = self.vectors(list(places))
         first, second = ([places[sentence] for sentence in side] for side in (sentences1, sentences2))
         return np.asarray((vectors[first] * vectors[second]).sum(axis=1)).clip(max=1)
 
-    def _vectors(self, sentences: Sequence[str]) -> csr_array:
-        matrix, vocabulary = _bags([set(words(sentence)) for sentence in sentences])
+    def vectors(self, sentences: Sequence[str]) -> csr_array:
+        """Return unit vectors, to be compared with others of the same call: (sentences, n-grams of all)."""
+        held, vocabulary = bag_matrix([set(words(sentence)) for sentence in sentences])
         letters = letter_vectors([f"{BOUNDARY}{word}{BOUNDARY}" for word in vocabulary])
-        vectors = matrix @ diags_array(self.counts.idf(vocabulary)) @ letters
+        vectors = held @ diags_array(self.counts.idf(vocabulary)) @ letters
         vectors.sort_indices()
-        return _unit(vectors)
-
-
-def _bags(bags: Sequence[set[str]]) -> tuple[csr_array, list[str]]:
-    """Return a matrix of ones where a bag holds a term, (bags, terms), and the terms. Terms are in alphabetical order,
-    so that no sum depends on the other bags or on the order of a set."""
-    terms = sorted(set().union(*bags))
-    places = {term: place for place, term in enumerate(terms)}
-    columns = [places[term] for bag in bags for term in sorted(bag)]
-    ends = np.cumsum([0, *map(len, bags)])
-    return csr_array((np.ones(len(columns)), columns, ends), shape=(len(bags), len(terms))), terms
-
-
-def _unit(vectors: csr_array) -> csr_array:
-    """Scale rows to length 1; rows of zeros stay as they are."""
-    lengths = np.sqrt((vectors * vectors).sum(axis=1))
-    return csr_array(diags_array(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)) @ vectors)
+        return unit_rows(vectors)

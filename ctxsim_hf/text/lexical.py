@@ -13,9 +13,11 @@ from typing import Self
 
 import numpy as np
 import xxhash
+from scipy.sparse import csr_array, diags_array
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json, writing
+from ctxsim_hf.text.bags import bag_matrix, unit_rows
 from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.words import words
 
@@ -112,6 +114,11 @@ class TfidfCosine:
             if common := squared_length(bag1 & bag2):
                 cosines[pair] = common / math.sqrt(squared_length(bag1) * squared_length(bag2))
         return cosines
+
+    def vectors(self, sentences: Sequence[str]) -> csr_array:
+        """Return unit vectors, to be compared with others of the same call: (sentences, words of all)."""
+        held, vocabulary = bag_matrix([set(words(sentence)) for sentence in sentences])
+        return unit_rows(csr_array(held @ diags_array(self.idf(vocabulary))))
 
 
 def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:
