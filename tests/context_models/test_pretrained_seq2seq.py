@@ -73,10 +73,12 @@ def naive_score(folder: Path, term: str, sentence: str, context: Context) -> flo
     def ids(*texts: str) -> list[int]:
         return [i for text in texts for i in tokenizer(" " + text, add_special_tokens=False)["input_ids"][:MAX_TOKENS]]
 
-    text = {"left": ids(*context.left[-WIDTH:]), "sentence": ids(sentence), "right": ids(*context.right[:WIDTH])}
-    place = list(text).index(term)
-    parts = list(text.values())
-    before, target, after = sum(parts[:place], []), parts[place], sum(parts[place + 1 :], [])
+    left, right = context.left[-WIDTH:], context.right[:WIDTH]
+    before, target, after = {
+        "sentence": (ids(*left), ids(sentence), ids(*right)),
+        "left": ([], ids(*left), ids(sentence, *right)),
+        "right": (ids(*left, sentence), ids(*right), []),
+    }[term]
     if model.config.model_type == "bart":
         source = [0, *before, tokenizer.mask_token_id, *after, 2]
         labels = [0, *before, *target, *after, 2]

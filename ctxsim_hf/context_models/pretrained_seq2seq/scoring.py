@@ -7,6 +7,10 @@ after a space: its tokens are then the same wherever it stands, so that it is al
 target's. (Tokenised together, two parts could share a token; and byte-level BPE, as BART has it, has one token for a
 word after a space and another for the same word at the start. SentencePiece, as T5 has it, puts that space itself and
 takes a second one away.)
+
+The source of the term `sentence` is the context alone: it is encoded once for all sentences that are scored together.
+Its states are not kept after that, since those of one context take hundreds of kilobytes. The other two terms have a
+source of their own for every pair.
 """
 
 from collections.abc import Sequence
