@@ -18,14 +18,18 @@ GENERATOR_KINDS = ("light", "seq2seq")
 class GeneratorArguments(ContextTrainingArguments):
     """The flags of both kinds of generator."""
 
+    tokenizer: str = HfArg(
+        default="",
+        help="Folder made by ctxsim train-tokenizer, or any with a fast tokenizer; by default that of --init.",
+    )
     kind: Annotated[str, OneOf(GENERATOR_KINDS)] | None = HfArg(
-        default=None, help="light or seq2seq; by default seq2seq if a --direction is given."
+        default=None, help="light or seq2seq; by default seq2seq where a --direction is given."
     )
     preset: Preset | None = HfArg(default=None, help="Default sizes; by default light, or small for seq2seq.")
     direction: Annotated[str, OneOf((*DIRECTIONS, "all"))] | None = HfArg(
         default=None, help=f"seq2seq: what it generates: {', '.join(DIRECTIONS)}, or all."
     )
-    init: str | None = HfArg(default=None, help="seq2seq: start from this BART checkpoint, with its own tokenizer.")
+    init: str | None = HfArg(default=None, help="seq2seq: start from this BART checkpoint, folder or id on the Hub.")
     hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: Count | None = HfArg(default=None, help="seq2seq: layers of the encoder and of the decoder.")
     heads: Count | None = HfArg(default=None, help="seq2seq: attention heads.")
@@ -49,6 +53,8 @@ class GeneratorArguments(ContextTrainingArguments):
                     "starts from no checkpoint"
                 )
         elif self.direction is None:
-            raise UserError(f"--kind seq2seq needs a --direction; expected one of {', '.join(DIRECTIONS)}, all")
+            raise UserError(f"--kind seq2seq needs a --direction: one of {', '.join(DIRECTIONS)}, all")
+        if not (self.tokenizer or self.init):
+            raise UserError("--tokenizer is needed where there is no --init to take it from")
         self.preset = self.preset or ("light" if self.kind == "light" else "small")
         fill_from_preset(self, "light_generator" if self.kind == "light" else "generator")

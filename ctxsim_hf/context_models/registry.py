@@ -28,6 +28,10 @@ _BUILT_IN = {
     "ctxsim_discriminator": "ctxsim_hf.context_models.discriminator.scoring:DiscriminatorContextModel",
     "ctxsim_light_generator": "ctxsim_hf.context_models.light.scoring:LightContextModel",
     "ctxsim_generator": "ctxsim_hf.context_models.seq2seq.scoring:Seq2SeqContextModel",
+    **dict.fromkeys(
+        ("bart", "t5", "mt5", "umt5"),
+        "ctxsim_hf.context_models.pretrained_seq2seq.scoring:PretrainedSeq2SeqContextModel",
+    ),
 }
 _registered: dict[str, type[ContextModel]] = {}
 

@@ -4,7 +4,7 @@ The source of the direction `sentence` is a context alone, so it is encoded once
 directions have a different source for every pair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -20,10 +20,9 @@ from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import WindowTokens
 from ctxsim_hf.context_models.terms import DIRECTIONS
+from ctxsim_hf.context_models.token_budget import padded_batches
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
-
-TOKENS_PER_BATCH = 4096  # of sources and targets, padding included
 
 
 class Seq2SeqContextModel(ContextModel):
@@ -55,7 +54,7 @@ class Seq2SeqContextModel(ContextModel):
         windows = windows.reshape(-1, windows.shape[-1])
         source_lengths, target_lengths = tokens.lengths(windows, term)
         order = np.lexsort((source_lengths, target_lengths))
-        for rows in _batches(order, source_lengths + target_lengths):
+        for rows in padded_batches(order, source_lengths + target_lengths):
             labels = tokens.target(windows[rows], term).to(self.model.device)
             if term == "sentence":
                 states, mask = contexts.encoded(rows % shape[1])
@@ -70,7 +69,7 @@ class Seq2SeqContextModel(ContextModel):
         """Return the encoder states of the direction `sentence`, a tensor (tokens, d_model) for each window."""
         lengths, _ = tokens.lengths(windows, "sentence")
         states: list[torch.Tensor] = [torch.empty(0)] * len(windows)
-        for rows in _batches(np.argsort(lengths, kind="stable"), lengths):
+        for rows in padded_batches(np.argsort(lengths, kind="stable"), lengths):
             encoded = self.model.encode(**self._source(tokens, windows[rows], "sentence"))
             for row, state in zip(rows, encoded.last_hidden_state, strict=True):
                 states[row] = state[: lengths[row]].clone()
@@ -122,16 +121,3 @@ class EncodedContexts:
         mask = torch.nn.utils.rnn.pad_sequence([state.new_ones(len(state)).long() for state in states], True)
         padded = torch.nn.utils.rnn.pad_sequence(states, True)
         return BaseModelOutput(last_hidden_state=padded), mask
-
-
-def _batches(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield rows in the given order, as many at a time as the token budget allows with padding, at least one."""
-    start = 0
-    longest = 0
-    for place, row in enumerate(order):
-        longest = max(longest, int(lengths[row]))
-        if place > start and longest * (place + 1 - start) > TOKENS_PER_BATCH:
-            yield order[start:place]
-            start, longest = place, int(lengths[row])
-    if len(order):
-        yield order[start:]

@@ -15,11 +15,26 @@ from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import length_batches
 
 EVALUATION_CONTEXTS = 1000
 CONTEXTS_PER_EVALUATION_BATCH = 50
+
+
+def find_tokenizer(arguments: GeneratorArguments) -> str:
+    """Return the folder of the tokenizer, that of `--init` where no other is named; refuse one that lacks marks."""
+    folder = arguments.tokenizer or str(fetch_folder(str(arguments.init), "a BART checkpoint"))
+    tokenizer = open_tokenizer(folder)
+    marks = ("bos_token", "pad_token", "eos_token")
+    if missing := [name for name in marks if getattr(tokenizer, name) is None]:
+        raise UserError(
+            f"a seq2seq generator needs a tokenizer with {', '.join(marks)}, that in {folder!r} has no "
+            f"{', '.join(missing)}; name another with --tokenizer"
+        )
+    return folder
 
 
 class DirectedBatch(NamedTuple):
