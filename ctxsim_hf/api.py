@@ -20,6 +20,7 @@ CONTEXT_MODELS: dict[str, tuple[str, dict[str, str]]] = {
     "discriminator": ("train discriminator", {}),
     "light": ("train generator", {"kind": "light"}),
     "seq2seq": ("train generator", {"kind": "seq2seq"}),
+    "causal": ("train context-model", {}),
 }
 
 
@@ -80,8 +81,9 @@ def train_context_model(
     kind: str,
     *,
     chunks: Location,
-    tokenizer: Location,
     output: Location,
+    tokenizer: Location | None = None,
+    init: Location | None = None,
     preset: str | None = None,
     max_train_minutes: float | None = None,
     **options: Any,
@@ -90,14 +92,18 @@ def train_context_model(
 
     Args:
         kind: "discriminator" (which sentence fits a context), "light" (all three generative terms, in minutes on one
-            machine) or "seq2seq" (the paper's; needs `direction`).
+            machine), "seq2seq" (the paper's; needs `direction`) or "causal" (a pretrained language model, trained
+            further; needs `init`).
         chunks: Folder made by `chunk`.
-        tokenizer: Folder made by `train_tokenizer`, or any folder with a fast tokenizer.
-        output: Folder to write. The same call resumes from the last checkpoint.
+        output: Folder to write. The same call goes on from the last checkpoint.
+        tokenizer: Folder made by `train_tokenizer`, or any folder with a fast tokenizer. None for "causal", which
+            brings its own.
+        init: Model to start from, for "causal" and "seq2seq". None means a new model.
         preset: Sizes for what is not set: tiny, light, small, base or large. None means the default of the kind.
-        max_train_minutes: Minutes after which training stops. None means no limit.
-        **options: Any field of `DiscriminatorArguments` (ctxsim_hf.context_models.discriminator.training) or
-            `GeneratorArguments` (ctxsim_hf.context_models.generator_arguments). None means its default.
+        max_train_minutes: Stop after so many minutes. None means no limit.
+        **options: Any field of `DiscriminatorArguments` (ctxsim_hf.context_models.discriminator.training),
+            `GeneratorArguments` (ctxsim_hf.context_models.generator_arguments) or `ContextModelArguments`
+            (ctxsim_hf.context_models.causal.training_arguments). None means its default.
 
     Returns:
         The steps of the training and the figures on held-out documents.
@@ -105,8 +111,11 @@ def train_context_model(
     if kind not in CONTEXT_MODELS:
         raise UserError(f"unknown kind {kind!r}; expected one of {', '.join(CONTEXT_MODELS)}")
     verb, implied = CONTEXT_MODELS[kind]
-    named = {"chunks": chunks, "tokenizer": tokenizer, "output": output}
-    return _run(verb, {**named, **implied, "preset": preset, "max_train_minutes": max_train_minutes}, options)
+    named: dict[str, Any] = {"chunks": chunks, "output": output, **implied, "max_train_minutes": max_train_minutes}
+    for name, value in {"tokenizer": tokenizer, "init": init, "preset": preset}.items():
+        if value is not None:  # not every kind has them
+            named[name] = value
+    return _run(verb, named, options)
 
 
 def build_index(

@@ -53,6 +53,11 @@ VERBS = {
         "GeneratorArguments",
         "Chunks to a model of sentences given contexts, and the reverse.",
     ),
+    "train context-model": Verb(
+        "ctxsim_hf.context_models.causal.training",
+        "ContextModelArguments",
+        "A pretrained language model, trained further on chunks.",
+    ),
     "train surrogate": Verb(
         "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast sentence encoder."
     ),

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.context_models.base import MODEL_FILES, ContextModel
-from ctxsim_hf.context_models.causal.loading import GGUF, load_causal
+from ctxsim_hf.context_models.causal.loading import GGUF, load_causal, start_ids
 from ctxsim_hf.context_models.causal.prefix_batches import Batch, PrefixBatches
 from ctxsim_hf.context_models.causal.settings import SETTINGS_FILE, CausalSettings
 from ctxsim_hf.context_models.contexts import Contexts
@@ -51,8 +51,7 @@ class CausalContextModel(ContextModel):
     ) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings or CausalSettings()
         self.width, self.terms = self.settings.width, tuple(self.settings.terms)
-        start = [tokenizer.bos_token_id]
-        self._start = start if tokenizer("")["input_ids"][:1] == start else []  # GPT-2's kind begins with none
+        self._start = start_ids(tokenizer)
         head = model.get_output_embeddings()
         if head is None:
             raise UserError(f"expected a causal language model with its head, got a {type(model).__name__}")
