@@ -27,7 +27,7 @@ class CrossTask:
         self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
         self.targets = self.label_map.target(data.train.labels)
         longest = 2 * arguments.max_sentence_tokens + self.marks.size
-        self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest)
+        self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest, data.train.sentences)
         if self.label_map != LabelMap():
             self.model.config.score_range = [self.label_map.low, self.label_map.high]
         self._baselines = baseline_figures(data)

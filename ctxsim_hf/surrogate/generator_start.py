@@ -1,8 +1,8 @@
-"""Initialise a RoBERTa as the weighted mean of a light generator's token vectors and the tokens' letters.
+"""A table of token vectors, and the tokens' letters -> a RoBERTa that starts as their weighted mean.
 
-A light generator represents a sentence by the weighted mean of its tokens' vectors. Further dimensions hold the
-letters of a token: random directions, which tokens share as far as they share letter n-grams. So two sentences are
-alike both by what their tokens occur with and by how they are spelled.
+A sentence is known by the mean of its tokens' vectors, partly whitened, each with a weight of its own. Beside these,
+in dimensions of their own, stand their letters, as random directions that tokens share as far as they share n-grams:
+what a token is, beside what it is found with, so that two sentences are also alike by their words.
 
 The LayerNorms of RoBERTa scale every state to one length, so a token cannot weigh little by having a short vector.
 Instead two extra dimensions, the rest, take with opposite signs what a vector lacks in length. All tokens then have
@@ -17,37 +17,36 @@ import numpy as np
 import torch
 from transformers import RobertaModel
 
-from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
+from ctxsim_hf.surrogate.word_table import TokenTable
 from ctxsim_hf.text.letters import BOUNDARY, letter_vectors
 
 REST = 2  # the last dimensions
 # From 0, vectors as they are, to 1, equal variance in every direction: 0.5 agreed best with the scores of Origin,
 # which are whitened over a few hundred sentences.
 WHITENING = 0.5
-LETTERS_IN = 4  # at least one dimension in so many is for letters, and all that a narrow generator leaves free
-LETTERS = 0.6  # strength of the letters relative to the vectors: with more, neighbours in a text are less alike
-WORD_START = "▁"  # sentencepiece's mark
-TOKENS_PER_SENTENCE = 20  # about; a token that occurs in most sentences has an idf of 0
+LETTERS_IN = 4  # one dimension in so many at least is the letters', and what narrow vectors leave free
+LETTERS = 0.6  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
+WORD_START = "▁"  # sentencepiece's
+TOKENS_PER_SENTENCE = 20  # about: a token that is in most sentences says nothing
 
 
-@torch.no_grad()
-def token_states(
-    generator: LightContextGeneratorModel, hidden_size: int, tokens: Sequence[str], weightless: Sequence[int]
-) -> torch.Tensor:
-    """Return a state for every token, of length sqrt(hidden_size) and mean 0, which LayerNorm leaves unchanged.
-
-    Args:
-        generator (`LightContextGeneratorModel`): Its token vectors and weights are used.
-        hidden_size (`int`): Width of the RoBERTa.
-        tokens (`Sequence[str]`): The vocabulary.
-        weightless (`Sequence[int]`): Tokens that start without a vector and letters, such as marks.
-    """
-    frequencies = torch.softmax(generator.output_bias.double(), 0)
-    size = hidden_size - 1 - REST  # one dimension goes to the mean being 0
-    vectors = _whiten(generator, frequencies)[:, : size - size // LETTERS_IN]
-    letters = _letters(tokens, frequencies, size - vectors.shape[1])
-    known = torch.cat([_evenly_long(vectors, frequencies), LETTERS * _evenly_long(letters, frequencies)], 1)
+def token_vectors(table: TokenTable, size: int, tokens: Sequence[str], weightless: Sequence[int]) -> torch.Tensor:
+    """Return for every token its weighted vector, on the principal axes that there is room for, and its letters; zeros
+    if it is one of `weightless`: (tokens, size). A sentence is known by the sum over its tokens."""
+    vectors = _whiten(table)[:, : size - size // LETTERS_IN]
+    letters = _letters(tokens, table.frequencies, size - vectors.shape[1])
+    parts = [_evenly_long(vectors, table.frequencies), LETTERS * _evenly_long(letters, table.frequencies)]
+    known = torch.cat(parts, 1)
     known[weightless] = 0
+    return known
+
+
+def token_states(
+    table: TokenTable, hidden_size: int, tokens: Sequence[str], weightless: Sequence[int]
+) -> torch.Tensor:
+    """Return a state for every token that LayerNorm leaves as it is, of length sqrt(hidden_size) and mean 0. The
+    dimensions before the rest hold its `token_vectors`."""
+    known = token_vectors(table, hidden_size - 1 - REST, tokens, weightless)  # one dimension goes to the mean being 0
     states = known.new_zeros(len(known), hidden_size)
     states[:, :-REST] = known @ _zero_mean_basis(hidden_size - REST)
     squares = (states**2).sum(1)
@@ -85,20 +84,16 @@ def _evenly_long(vectors: torch.Tensor, frequencies: torch.Tensor) -> torch.Tens
     return vectors / (frequencies @ (vectors**2).sum(1)).sqrt()
 
 
-def _whiten(generator: LightContextGeneratorModel, frequencies: torch.Tensor) -> torch.Tensor:
-    """Return weighted token vectors on their principal axes, strongest first, partly whitened.
-
-    A token counts as often as it occurs, since it is sentences, sums of tokens, that are to be whitened.
-    """
-    weights = torch.sigmoid(generator.token_weight_logits.double())
-    vectors = generator.input_embeddings.weight.double()
-    shares = (frequencies * weights**2)[:, None]
-    vectors = vectors - (shares * vectors).sum(0) / shares.sum()
+def _whiten(table: TokenTable) -> torch.Tensor:
+    """Return weighted token vectors on their principal axes, the strongest first, evened out by half. A token counts
+    as often as it occurs, since this is about sentences: sums of tokens."""
+    shares = (table.frequencies * table.weights**2)[:, None]
+    vectors = table.vectors - (shares * table.vectors).sum(0) / shares.sum()
     strengths, axes = torch.linalg.eigh((shares * vectors).T @ vectors / shares.sum())  # ascending
     axes = axes.flip(1)
     axes *= axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # the sign of an axis is arbitrary
     scales = strengths.flip(0).clamp(min=1e-12) ** (-WHITENING / 2)
-    return weights[:, None] * (vectors @ axes) * scales
+    return table.weights[:, None] * (vectors @ axes) * scales
 
 
 def _zero_mean_basis(size: int) -> torch.Tensor:

@@ -36,7 +36,8 @@ class SiameseTask:
         )
         self.targets = data.train.labels
         self.weights: np.ndarray | None = None
-        surrogate = starting_model(SurrogateModel, arguments, tokenizer, arguments.max_sentence_tokens + marks.size)
+        longest = arguments.max_sentence_tokens + marks.size
+        surrogate = starting_model(SurrogateModel, arguments, tokenizer, longest, data.train.sentences)
         self.model: Objective = self._objective(surrogate)
         self._baselines = baseline_figures(data) if isinstance(self.model, SimilarityObjective) else {}
 

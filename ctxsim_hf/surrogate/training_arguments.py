@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, Gt, Lt
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.context_models.causal.loading import GGUF
+from ctxsim_hf.context_models.causal.settings import SETTINGS_FILE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file
@@ -37,7 +39,8 @@ class SurrogateArguments(LoopArguments):
     init: str | None = HfArg(default=None, help="Checkpoint of an encoder to start from, such as a surrogate.")
     token_embeddings: str | None = HfArg(
         default=None,
-        help="Light generator to start from: as the weighted mean of its token vectors and of the tokens' letters.",
+        help="Start as the weighted mean of a sentence's tokens: vectors of this light generator, or of this causal "
+        "language model, which reads every token once; and the tokens' letters.",
     )
     hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: Count | None = HfArg(default=None, help="Layers; by default the preset's.")
@@ -133,5 +136,6 @@ def _describe_model(model: str) -> Any:
     """Return the digests of a local model's files, or the id of a model on the Hub."""
     if not Path(model).is_dir():
         return model
-    names = sorted({"config.json", *(path.name for path in Path(model).glob("*.safetensors"))})
-    return {name: describe_file(Path(model) / name) for name in names if (Path(model) / name).exists()}
+    patterns = ("config.json", SETTINGS_FILE, "*.safetensors", GGUF)
+    paths = sorted({path for pattern in patterns for path in Path(model).glob(pattern)})
+    return {path.name: describe_file(path) for path in paths}

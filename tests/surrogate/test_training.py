@@ -28,12 +28,16 @@ from ctxsim_hf.surrogate import generator_start
 from ctxsim_hf.surrogate.generator_start import token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.surrogate.word_table import TokenTable
 from ctxsim_hf.text.letters import letter_vectors
+from ctxsim_hf.text.tokenized import TokenizedSentences
 from ctxsim_hf.train import loop
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent
 STEPS = ("--max-steps", 60, "--learning-rate", 2e-3, "--log-every", 2, "--checkpoint-every", 20, "--eval-every", 30)
+
+NO_SENTENCES = TokenizedSentences(np.zeros(0, np.int64), np.zeros(1, np.int64))
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +240,7 @@ def test_it_starts_as_a_light_generators_mean(
     flags = {"pairs": str(pairs), "tokenizer": str(corpus / "tokenizer"), "token_embeddings": str(folder)}
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
-    models = [starting_model(SurrogateModel, arguments, tokenizer, 34).eval() for _ in range(2)]
+    models = [starting_model(SurrogateModel, arguments, tokenizer, 34, NO_SENTENCES).eval() for _ in range(2)]
     ours = models[0].base_model.embeddings.word_embeddings.weight.detach()
     assert torch.equal(ours, models[1].base_model.embeddings.word_embeddings.weight), "nothing random in it"
     real = torch.arange(len(ours)) != tokenizer.pad_token_id
@@ -262,7 +266,7 @@ def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path:
     generator = LightContextGeneratorModel.from_pretrained(light_generator(tmp_path / "generator", corpus, 61))
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    states = token_states(generator, 64, tokens, [0, 2]).numpy()
+    states = token_states(TokenTable.from_light_generator(generator), 64, tokens, [0, 2]).numpy()
     np.testing.assert_allclose(np.linalg.norm(states, axis=1), 8, rtol=1e-9)
     assert not states[[0, 2], :-2].any()
     found = cosine_matrix(states[4:, :-2])
@@ -324,7 +328,11 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("", ["--heads", 3], "--hidden-size 64 is not a multiple of --heads 3"),
         ("", ["--tokens-per-batch", 8], "--tokens-per-batch 8 is less than"),
         ("", ["--init", "nowhere"], "with --init the sizes and vectors are the checkpoint's; leave out --preset"),
-        ("", ["--token-embeddings", "nowhere"], "--token-embeddings 'nowhere' is neither a model's folder"),
+        (
+            "",
+            ["--token-embeddings", "nowhere"],
+            "expected for --token-embeddings the folder of a light generator or a causal language model, or its id on",
+        ),
     ],
 )
 def test_bad_input_is_one_line(
