@@ -28,8 +28,9 @@ from transformers import PreTrainedModel, TokenizersBackend
 from ctxsim_hf.context_models.base import MODEL_FILES, ContextModel
 from ctxsim_hf.context_models.causal.loading import GGUF, load_causal, start_ids
 from ctxsim_hf.context_models.causal.prefix_batches import Batch, PrefixBatches
-from ctxsim_hf.context_models.causal.settings import SETTINGS_FILE, CausalSettings
+from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES
 
