@@ -1,8 +1,10 @@
-"""The weights that a surrogate starts from: none, any encoder's, or the token vectors of a light generator."""
+"""The weights that a surrogate starts from: none, any encoder's, or the token vectors of a light
+generator or a language model."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import (
     AutoConfig,
@@ -13,16 +15,21 @@ from transformers import (
     TokenizersBackend,
 )
 
+from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.context_data import check_vocabulary
 from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
+from ctxsim_hf.context_models.registry import context_model_class, model_type_of
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.surrogate.word_table import TokenTable
+from ctxsim_hf.text.tokenized import TokenizedSentences
 
-# What encoders call their dropout.
+# The names that encoders give to their dropout rates.
 DROPOUT_NAMES = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
     *("attention_dropout", "embedding_dropout", "mlp_dropout"),
@@ -30,15 +37,21 @@ DROPOUT_NAMES = (
 
 
 def starting_model(
-    kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
+    kind: type[PreTrainedModel],
+    arguments: SurrogateArguments,
+    tokenizer: TokenizersBackend,
+    longest: int,
+    sentences: TokenizedSentences,
 ) -> Any:
-    """A model of this kind for inputs of up to `longest` tokens."""
+    """Return a model of this kind for inputs of up to `longest` tokens. The training `sentences` say how often a token
+    occurs, where the vectors it starts from do not."""
     if arguments.init:
         model = _from_checkpoint(kind, arguments, tokenizer, longest)
     else:
         model = kind(_new_config(arguments, tokenizer, longest))
         if arguments.token_embeddings:
-            _set_token_embeddings(model, arguments.token_embeddings, tokenizer)
+            table = _token_table(arguments.token_embeddings, tokenizer, sentences)
+            _set_token_embeddings(model, table, tokenizer)
     if arguments.gradient_checkpointing:
         model.gradient_checkpointing_enable()
     return model
@@ -66,9 +79,9 @@ def _from_checkpoint(
     kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
 ) -> PreTrainedModel:
     name = str(arguments.init)
-    config = _read_config(name, "--init")
+    config = _read_config(name)
     _check_start(kind, config, name)
-    if len(tokenizer) > config.vocab_size:  # embeddings without a token do no harm
+    if len(tokenizer) > config.vocab_size:  # unused embeddings do no harm
         check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {name!r}")
     _check_same_tokens(name, tokenizer)
     limit = max_tokens(config)
@@ -92,20 +105,30 @@ def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: st
         raise UserError(f"--init of a cross surrogate must be a RoBERTa checkpoint, {name!r} is a {config.model_type}")
 
 
+def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSentences) -> TokenTable:
+    expected = "for --token-embeddings the folder of a light generator or a causal language model,"
+    folder = fetch_folder(name, expected, allow_patterns=CausalContextModel.files)
+    model_type = model_type_of(folder)
+    if model_type == LightContextGeneratorConfig.model_type:
+        generator = LightContextGeneratorModel.from_pretrained(folder)
+        check_vocabulary(generator.config.vocab_size, tokenizer, f"the checkpoint {name!r}")
+        _check_same_tokens(name, tokenizer)
+        return TokenTable.from_light_generator(generator)
+    if not issubclass(context_model_class(model_type), CausalContextModel):
+        raise UserError(
+            f"--token-embeddings must be a light generator or a causal language model, {name!r} is a {model_type}"
+        )
+    return TokenTable.from_language_model(folder, tokenizer, np.bincount(sentences.tokens, minlength=len(tokenizer)))
+
+
 @torch.no_grad()
-def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend) -> None:
-    """A surrogate then starts as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
+def _set_token_embeddings(model: Any, table: TokenTable, tokenizer: TokenizersBackend) -> None:
+    """Let a surrogate start as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
     starts with them as strong as RoBERTa starts its own."""
-    config = _read_config(folder, "--token-embeddings")
-    if config.model_type != LightContextGeneratorConfig.model_type:
-        raise UserError(f"--token-embeddings must be a light generator, {folder!r} is a {config.model_type}")
-    check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {folder!r}")
-    _check_same_tokens(folder, tokenizer)
-    generator = LightContextGeneratorModel.from_pretrained(folder)
     own = model.base_model.embeddings.word_embeddings.weight
-    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
+    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which are in every sentence
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
-    own.copy_(token_states(generator, own.shape[1], tokens, marks))
+    own.copy_(token_states(table, own.shape[1], tokens, marks))
     own[tokenizer.pad_token_id] = 0
     if isinstance(model, SurrogateModel):
         start_as_mean(model.base_model)
@@ -113,12 +136,12 @@ def _set_token_embeddings(model: Any, folder: str, tokenizer: TokenizersBackend)
         own *= model.config.initializer_range
 
 
-def _read_config(name: str, flag: str) -> Any:
+def _read_config(name: str) -> Any:
     try:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"{flag} {name!r} is no folder of a model, nor a model on the Hub: {reason}") from error
+        raise UserError(f"--init {name!r} is neither a model's folder nor a model on the Hub: {reason}") from error
 
 
 def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
@@ -126,6 +149,6 @@ def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
         theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):
             raise UserError(
-                f"the vocabularies differ: {different} of {len(ours)} tokens are other ones in {name!r}; "
+                f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {name!r}; "
                 "use the tokenizer the model was made with"
             )

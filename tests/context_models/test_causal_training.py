@@ -99,7 +99,7 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(
         process.send_signal(signal.SIGKILL)
     assert not (tmp_path / "out").exists()
     code, out, err = ctxsim(*command)
-    assert code == 0 and "going on from step" in out + err
+    assert code == 0 and "resuming from step" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json", "context_model.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 

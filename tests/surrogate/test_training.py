@@ -28,12 +28,16 @@ from ctxsim_hf.surrogate import generator_start
 from ctxsim_hf.surrogate.generator_start import token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.surrogate.word_table import TokenTable
 from ctxsim_hf.text.letters import letter_vectors
+from ctxsim_hf.text.tokenized import TokenizedSentences
 from ctxsim_hf.train import loop
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent
 STEPS = ("--max-steps", 60, "--learning-rate", 2e-3, "--log-every", 2, "--checkpoint-every", 20, "--eval-every", 30)
+
+NO_SENTENCES = TokenizedSentences(np.zeros(0, np.int64), np.zeros(1, np.int64))
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +112,9 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save_checkpoint", save_and_stop)
         code, _, err = ctxsim(*command)
-        assert code == 130 and "run the same command again to go on" in err
+        assert code == 130 and "run the same command again to resume" in err
     code, out, err = ctxsim(*command)
-    assert code == 0 and "going on from step 20" in out + err
+    assert code == 0 and "resuming from step 20" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes(), name
 
@@ -236,7 +240,7 @@ def test_it_starts_as_a_light_generators_mean(
     flags = {"pairs": str(pairs), "tokenizer": str(corpus / "tokenizer"), "token_embeddings": str(folder)}
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
-    models = [starting_model(SurrogateModel, arguments, tokenizer, 34).eval() for _ in range(2)]
+    models = [starting_model(SurrogateModel, arguments, tokenizer, 34, NO_SENTENCES).eval() for _ in range(2)]
     ours = models[0].base_model.embeddings.word_embeddings.weight.detach()
     assert torch.equal(ours, models[1].base_model.embeddings.word_embeddings.weight), "nothing random in it"
     real = torch.arange(len(ours)) != tokenizer.pad_token_id
@@ -262,7 +266,7 @@ def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path:
     generator = LightContextGeneratorModel.from_pretrained(light_generator(tmp_path / "generator", corpus, 61))
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    states = token_states(generator, 64, tokens, [0, 2]).numpy()
+    states = token_states(TokenTable.from_light_generator(generator), 64, tokens, [0, 2]).numpy()
     np.testing.assert_allclose(np.linalg.norm(states, axis=1), 8, rtol=1e-9)
     assert not states[[0, 2], :-2].any()
     found = cosine_matrix(states[4:, :-2])
@@ -314,7 +318,7 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("spread", ["--weight-by-spread"], "--weight-by-spread needs a column 'spread' in the pairs"),
         ("", ["--tokenizer", "nowhere"], "with a fast tokenizer or its id on the Hub, but 'nowhere' is"),
         ("", ["--tokenizer", "."], "no tokenizer in '.': expected a file tokenizer.json there"),
-        ("", ["--pairs", "nowhere"], "'nowhere' is no folder here and could not be fetched"),
+        ("", ["--pairs", "nowhere"], "'nowhere' is not a local folder and could not be downloaded"),
         ("", ["--objective", "rhyme"], "--objective must be one of pairs, cross, sts, nli, triplet, afs, got 'rhyme'"),
         ("", ["--objective", "sts"], "--objective sts reads a public dataset; leave out --pairs"),
         ("", ["--loss", "l3"], "--loss must be one of l2, cosent, pearson, got 'l3'"),
@@ -324,7 +328,11 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("", ["--heads", 3], "--hidden-size 64 is not a multiple of --heads 3"),
         ("", ["--tokens-per-batch", 8], "--tokens-per-batch 8 is less than"),
         ("", ["--init", "nowhere"], "with --init the sizes and vectors are the checkpoint's; leave out --preset"),
-        ("", ["--token-embeddings", "nowhere"], "--token-embeddings 'nowhere' is no folder of a model"),
+        (
+            "",
+            ["--token-embeddings", "nowhere"],
+            "expected for --token-embeddings the folder of a light generator or a causal language model, or its id on",
+        ),
     ],
 )
 def test_bad_input_is_one_line(
@@ -356,5 +364,5 @@ def test_models_that_do_not_fit_are_refused(ctxsim: Run, corpus: Path, pairs: Pa
         "--init", generator
     )
     assert "reads 40 tokens at most, 66 are asked for" in refusal("--init", tmp_path / "roberta")
-    assert "the vocabularies differ" in refusal("--preset", "tiny", "--token-embeddings", other_size)
+    assert "expected a tokenizer of" in refusal("--preset", "tiny", "--token-embeddings", other_size)
     assert "2 of" in refusal("--preset", "tiny", "--token-embeddings", other_order)

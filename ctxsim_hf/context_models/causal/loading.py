@@ -69,7 +69,7 @@ def scoring_dtype(device: str) -> torch.dtype:
 
 def _load_gguf(path: Path, dtype: torch.dtype, device: str) -> tuple[PreTrainedModel, TokenizersBackend]:
     try:
-        import gguf  # type: ignore[import-not-found]  # noqa: F401
+        import gguf  # noqa: F401
     except ImportError as error:
         raise UserError(f"{str(path)!r} needs the package gguf: pip install 'ctxsim-hf[lm]'") from error
     where: dict[str, Any] = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}

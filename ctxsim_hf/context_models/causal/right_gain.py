@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.causal.training_rows import stack_rows
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.context_models.context_use import gain_with_interval, partners
+from ctxsim_hf.context_models.context_use import gain_with_interval, unrelated_contexts
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
 TOKENS_PER_BATCH = 2048  # padding included; each has logits over the whole vocabulary
@@ -44,7 +44,7 @@ class RightGain:
         left, right = self.chunks.neighbours(contexts, self.settings.width)
         sources = [self._tokens([*before[::-1], own]) for before, own in zip(left, contexts, strict=True)]
         targets = [self._tokens(after) for after in right]
-        others = [sources[place] for place in partners(documents)]
+        others = [sources[place] for place in unrelated_contexts(documents)]
         tokens = np.array([len(target) for target in targets])
         scores = self._log_probs(model, sources + others, targets + targets)
         own, other = scores[: len(contexts)], scores[len(contexts) :]
