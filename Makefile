@@ -42,7 +42,7 @@ lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/installed   ## mend what ruff can mend
+format: .venv/installed   ## fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

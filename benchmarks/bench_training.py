@@ -22,7 +22,7 @@ from ctxsim_hf.context_models.discriminator.training import DiscriminatorArgumen
 from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
 from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask
-from ctxsim_hf.train.loop import Task, make_accelerator, train
+from ctxsim_hf.train.loop import TrainingTask, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 
@@ -39,7 +39,7 @@ def main() -> None:
         light = GeneratorArguments(**common)
         seq2seq = GeneratorArguments(**common, direction="all", preset="small", tokens_per_batch=4096)
         data = ContextData.open(disc)
-        tasks: dict[str, tuple[LoopArguments, Callable[[], Task]]] = {
+        tasks: dict[str, tuple[LoopArguments, Callable[[], TrainingTask]]] = {
             "discriminator": (disc, lambda: DiscriminatorTask(disc, data)),
             "light generator": (light, lambda: LightGeneratorTask(light, data)),
             "seq2seq generator": (seq2seq, lambda: Seq2SeqGeneratorTask(seq2seq, data)),
@@ -71,7 +71,7 @@ def real_tokens(tensors: dict[str, torch.Tensor]) -> int:
     return int(sum(lengths[place[place >= 0]].sum() for place in places))
 
 
-def bare_loop(arguments: LoopArguments, make_task: Callable[[], Task]) -> float:
+def bare_loop(arguments: LoopArguments, make_task: Callable[[], TrainingTask]) -> float:
     """Tokens a second of the least that trains."""
     torch.manual_seed(0)
     task = make_task()
@@ -89,7 +89,7 @@ def bare_loop(arguments: LoopArguments, make_task: Callable[[], Task]) -> float:
     return tokens / (time.perf_counter() - start)
 
 
-def our_loop(arguments: LoopArguments, make_task: Callable[[], Task]) -> float:
+def our_loop(arguments: LoopArguments, make_task: Callable[[], TrainingTask]) -> float:
     task = make_task()
     batches = task.batches(0)
     task.batches = lambda epoch: batches  # type: ignore[method-assign]  # planned before the clock starts, as above

@@ -1,7 +1,7 @@
-"""Every stage as a function: `ctxsim_hf.chunk(...)`, `train_context_model(...)`, `adapt(...)` and the others.
+"""Offer every stage as a function: `ctxsim_hf.chunk(...)`, `train_context_model(...)`, `adapt(...)` and the others.
 
-Each function makes the dataclass of a verb and runs its stage, as `ctxsim` does: the same defaults, the same checks,
-the same folders. A stage's module is imported when its function is called.
+Each function builds the arguments of a verb and runs its stage, as `ctxsim` does, with the same defaults, checks and
+folders. The module of a stage is imported when its function is called.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from ctxsim_hf.recipes.adapt import Adapted
 
 Location = str | PathLike[str]
-# Kind of context model -> its verb, and what that verb has to be told of the kind.
+# Kind of context model -> its verb, and the arguments that select the kind.
 CONTEXT_MODELS: dict[str, tuple[str, dict[str, str]]] = {
     "discriminator": ("train discriminator", {}),
     "light": ("train generator", {"kind": "light"}),
     "seq2seq": ("train generator", {"kind": "seq2seq"}),
+    "causal": ("train context-model", {}),
 }
 
 
@@ -38,7 +39,7 @@ def chunk(
     Args:
         corpus: What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets;
             one of these or a list.
-        output: Folder to write. The same call goes on after an interruption.
+        output: Folder to write. The same call resumes after an interruption.
         text_column: Column that holds the text. None means the default of ChunkArguments.
         language: Language code for the sentence splitter. None means the default of ChunkArguments.
         held_out: Share of documents kept for evaluation. None means the default of ChunkArguments.
@@ -80,8 +81,9 @@ def train_context_model(
     kind: str,
     *,
     chunks: Location,
-    tokenizer: Location,
     output: Location,
+    tokenizer: Location | None = None,
+    init: Location | None = None,
     preset: str | None = None,
     max_train_minutes: float | None = None,
     **options: Any,
@@ -90,14 +92,18 @@ def train_context_model(
 
     Args:
         kind: "discriminator" (which sentence fits a context), "light" (all three generative terms, in minutes on one
-            machine) or "seq2seq" (the paper's; needs `direction`).
+            machine), "seq2seq" (the paper's; needs `direction`) or "causal" (a pretrained language model, trained
+            further; needs `init`).
         chunks: Folder made by `chunk`.
-        tokenizer: Folder made by `train_tokenizer`, or any folder with a fast tokenizer.
         output: Folder to write. The same call goes on from the last checkpoint.
+        tokenizer: Folder made by `train_tokenizer`, or any folder with a fast tokenizer. None for "causal", which
+            brings its own.
+        init: Model to start from, for "causal" and "seq2seq". None means a new model.
         preset: Sizes for what is not set: tiny, light, small, base or large. None means the default of the kind.
         max_train_minutes: Stop after so many minutes. None means no limit.
-        **options: Any field of `DiscriminatorArguments` (ctxsim_hf.context_models.discriminator.training) or
-            `GeneratorArguments` (ctxsim_hf.context_models.generator_arguments). None means its default.
+        **options: Any field of `DiscriminatorArguments` (ctxsim_hf.context_models.discriminator.training),
+            `GeneratorArguments` (ctxsim_hf.context_models.generator_arguments) or `ContextModelArguments`
+            (ctxsim_hf.context_models.causal.training_arguments). None means its default.
 
     Returns:
         The steps of the training and the figures on held-out documents.
@@ -105,8 +111,11 @@ def train_context_model(
     if kind not in CONTEXT_MODELS:
         raise UserError(f"unknown kind {kind!r}; expected one of {', '.join(CONTEXT_MODELS)}")
     verb, implied = CONTEXT_MODELS[kind]
-    named = {"chunks": chunks, "tokenizer": tokenizer, "output": output}
-    return _run(verb, {**named, **implied, "preset": preset, "max_train_minutes": max_train_minutes}, options)
+    named: dict[str, Any] = {"chunks": chunks, "output": output, **implied, "max_train_minutes": max_train_minutes}
+    for name, value in {"tokenizer": tokenizer, "init": init, "preset": preset}.items():
+        if value is not None:  # not every kind has them
+            named[name] = value
+    return _run(verb, named, options)
 
 
 def build_index(
@@ -118,13 +127,12 @@ def build_index(
     workers: int | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Put chunks and trained context models into one origin folder, all that `OriginSimilarity` needs.
+    """Put chunks and trained context models into an origin folder, which `OriginSimilarity` opens.
 
     Args:
         chunks: Folder made by `chunk`.
         output: Folder to write.
-        discriminator: Folder of a discriminator made by `train_context_model`. None means the default of
-            IndexArguments.
+        discriminator: Folder of a discriminator made by `train_context_model`. None keeps the order of TF-IDF.
         generator: Folder of a light or seq2seq model, or a list with one for each direction. None means the default of
             IndexArguments.
         workers: Processes; the output is the same for any number. None means the default of IndexArguments.
@@ -150,11 +158,11 @@ def harvest(
 
     Args:
         origin: Folder made by `build_index`, or its id on the Hub.
-        pairs: How many pairs, in three splits of 98, 1 and 1 %.
-        output: Folder to write. The same call goes on after an interruption.
+        pairs: Number of pairs, in three splits of 98, 1 and 1 %.
+        output: Folder to write. The same call resumes after an interruption.
         mode: "pair" (contexts of the two sentences, as in the paper) or "group" (one pool for many sentences, much
             faster). None means the default of HarvestArguments.
-        at_most: Whether fewer pairs will do where there are too few sentences. None means the default of
+        at_most: Whether fewer pairs are accepted if there are too few sentences. None means the default of
             HarvestArguments.
         **options: Any field of `ctxsim_hf.harvest.harvest_arguments.HarvestArguments`. None means its default.
 
@@ -177,17 +185,16 @@ def train_surrogate(
     max_train_minutes: float | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a surrogate, the fast encoder whose cosines stand in for an origin's scores.
+    """Train a surrogate, a fast encoder whose cosines approximate the scores of an origin.
 
     Args:
-        pairs: Folder made by `harvest`, or a dataset like it, or its id. None for an objective that reads a public
-            dataset.
-        output: Folder to write. The same call goes on from the last checkpoint.
+        pairs: Folder made by `harvest`, or the id of such a dataset. None if the objective reads a public dataset.
+        output: Folder to write. The same call resumes from the last checkpoint.
         tokenizer: Folder with a fast tokenizer, or its id. None means that of `init`.
         init: Checkpoint to start from. None means a new model of the sizes of `preset`.
         preset: Sizes of a new model: tiny, light, small, base or large. None means the default of SurrogateArguments.
         objective: What to learn. None means the default of SurrogateArguments, the scores of `pairs`.
-        max_train_minutes: Stop after so many minutes. None means no limit.
+        max_train_minutes: Minutes after which training stops. None means no limit.
         **options: Any field of `ctxsim_hf.surrogate.training_arguments.SurrogateArguments`. None means its default.
 
     Returns:
@@ -209,13 +216,13 @@ def adapt(
     workers: int | None = None,
     **options: Any,
 ) -> "Adapted":
-    """Turn documents into a surrogate for their domain, by every stage in a row.
+    """Turn documents into a surrogate for their domain by running every stage in a row.
 
     Args:
         corpus: What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets;
             one of these or a list.
-        output: Folder to write. The same call goes on after an interruption.
-        minutes: About how long all of it may take. None means the default of AdaptArguments.
+        output: Folder to write. The same call resumes after an interruption.
+        minutes: About how long the whole run may take. None means the default of AdaptArguments.
         preset: Sizes of all models: tiny, light, small, base or large. None means the default of AdaptArguments.
         language: Language code for the sentence splitter. None means the default of AdaptArguments.
         workers: Processes, where a stage can use several. None means all cores.

@@ -1,4 +1,4 @@
-"""`ctxsim`: flags become the dataclass of a verb, and what the verb returns is printed."""
+"""Run the command line `ctxsim`: parse the flags of a verb, run it, and print its result."""
 
 import argparse
 import difflib
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_verb(name: str, flags: list[str], debug: bool) -> int:
     """Run a verb, print its result or what went wrong, and return the exit code."""
-    is_main_process = os.environ.get("RANK", "0") == "0"  # under a launcher, every process meets the same error
+    is_main_process = os.environ.get("RANK", "0") == "0"  # under a launcher, every process raises the same error
     try:
         if name not in VERBS:
             raise UserError(f"unknown command; expected one of {', '.join(VERBS)} (ctxsim --help)")
@@ -54,7 +54,7 @@ def run_verb(name: str, flags: list[str], debug: bool) -> int:
         return 2
     except KeyboardInterrupt:
         if is_main_process:
-            print(f"ctxsim {name}: interrupted; run the same command again to go on", file=sys.stderr)
+            print(f"ctxsim {name}: interrupted; run the same command again to resume", file=sys.stderr)
         return 130
 
 
@@ -69,7 +69,7 @@ def parse_flags(name: str, flags: list[str]) -> Any:
     parser = HfArgumentParser(
         verb.arguments_class, prog=f"ctxsim {name}", description=verb.help, formatter_class=HelpFormatter
     )
-    for action in parser._actions:  # --with_underscores is understood too, but not shown
+    for action in parser._actions:  # flags with underscores work too, but are not shown
         action.option_strings = [flag for flag in action.option_strings if "_" not in flag]
     if positional := getattr(verb.arguments_class, "positional", None):
         parser.add_argument(positional[0], nargs="*", help=positional[1])
@@ -80,14 +80,14 @@ def parse_flags(name: str, flags: list[str]) -> Any:
         known = [flag for flag in parser._option_string_actions if "_" not in flag]
         near = difflib.get_close_matches(unknown[0].split("=")[0], known, 1)
         hint = f"did you mean {near[0]}?" if near else f"`ctxsim {name} --help` lists the flags"
-        raise UserError(f"{unknown[0]!r} is not known; {hint}")
+        raise UserError(f"unknown argument {unknown[0]!r}; {hint}")
     if positional:
         setattr(arguments, positional[0], getattr(words[0], positional[0]))
     return arguments
 
 
 def release_process_group() -> None:
-    """Leave the process group of a launcher. Only at the end: the stages of one command share it."""
+    """Destroy the process group of a launcher. Called once at the end, since the stages of a command share it."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()

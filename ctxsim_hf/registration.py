@@ -1,11 +1,11 @@
-"""Makes transformers' Auto classes open our models, as soon as those classes are loaded.
+"""Registration of our models with transformers' Auto classes, as soon as those classes are loaded.
 
-`AutoModel.register` wants a configuration class, and importing any of those loads torch, which `ctxsim --help` and an
-encoder in ONNX never need. So `import ctxsim_hf` registers what is loaded already and leaves a finder on
-`sys.meta_path`, which registers the rest when transformers' registries and the configurations, their keys, get loaded
-by whoever needs them. Transformers imports its modules lazily but by the ordinary import system, so the finder sees
-every one. Registering itself imports nothing: no order of imports ends in a circle, and a model's code is loaded when
-one is opened.
+`AutoModel.register` takes a configuration class, and importing any of those loads torch, which `ctxsim --help` and an
+ONNX surrogate do not need. So `import ctxsim_hf` registers what is loaded already and leaves a finder on
+`sys.meta_path`, which registers the rest when transformers' registries and configuration classes are imported.
+Transformers imports its modules lazily but through the ordinary import system, so the finder sees every import.
+Registration itself imports nothing, so no import order is circular, and the code of a model is loaded when one is
+opened.
 """
 
 import sys
@@ -19,28 +19,28 @@ from typing import Any
 CONFIG_REGISTRY = "transformers.models.auto.configuration_auto"
 MODEL_REGISTRIES = "transformers.models.auto.modeling_auto"
 
-_ROOM = "ctxsim_hf.context_models"
-_DISCRIMINATOR = f"{_ROOM}.discriminator.modeling:ContextDiscriminatorModel"
-_GENERATOR = f"{_ROOM}.seq2seq.modeling:ContextGeneratorModel"
-_LIGHT_GENERATOR = f"{_ROOM}.light.modeling:LightContextGeneratorModel"
+_PACKAGE = "ctxsim_hf.context_models"
+_DISCRIMINATOR = f"{_PACKAGE}.discriminator.modeling:ContextDiscriminatorModel"
+_GENERATOR = f"{_PACKAGE}.seq2seq.modeling:ContextGeneratorModel"
+_LIGHT_GENERATOR = f"{_PACKAGE}.light.modeling:LightContextGeneratorModel"
 
-# Model type -> its configuration, and its model for each registry that opens it.
+# Model type -> its configuration, and its model class for each registry.
 CONTEXT_MODELS = {
     "ctxsim_discriminator": (
-        f"{_ROOM}.discriminator.configuration:ContextDiscriminatorConfig",
+        f"{_PACKAGE}.discriminator.configuration:ContextDiscriminatorConfig",
         {"MODEL_MAPPING": _DISCRIMINATOR},
     ),
     "ctxsim_generator": (
-        f"{_ROOM}.seq2seq.configuration:ContextGeneratorConfig",
+        f"{_PACKAGE}.seq2seq.configuration:ContextGeneratorConfig",
         {"MODEL_MAPPING": _GENERATOR, "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING": _GENERATOR},
     ),
     "ctxsim_light_generator": (
-        f"{_ROOM}.light.configuration:LightContextGeneratorConfig",
+        f"{_PACKAGE}.light.configuration:LightContextGeneratorConfig",
         {"MODEL_MAPPING": _LIGHT_GENERATOR},
     ),
 }
 
-# Folder in transformers.models -> the configuration of an encoder whose checkpoints may be surrogates.
+# Folder in transformers.models -> configuration class of an encoder whose checkpoints may be surrogates.
 ENCODERS = {
     "albert": "AlbertConfig",
     "bert": "BertConfig",
@@ -64,7 +64,7 @@ ENCODERS = {
     "xlm_roberta_xl": "XLMRobertaXLConfig",
     "xmod": "XmodConfig",
 }
-# Our class for each registry, and the encoders that it may be made of.
+# Registry -> our class, and the encoders it can wrap.
 SURROGATES = {
     "MODEL_MAPPING": ("ctxsim_hf.encoder.modeling_surrogate:SurrogateModel", tuple(ENCODERS)),
     "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING": (
@@ -75,17 +75,17 @@ SURROGATES = {
 
 
 def register_auto_classes() -> None:
-    """Register our models with the Auto classes, now or when they get loaded. Calling it again changes nothing."""
+    """Register our models with the Auto classes, now or when those are loaded. Repeated calls change nothing."""
     if not any(isinstance(finder, _RegisterWhenLoaded) for finder in sys.meta_path):
         sys.meta_path.insert(0, _RegisterWhenLoaded())
     _register_what_is_loaded()
 
 
 class LazyClass:
-    """A class by its module and name, `module:name`, imported when it is first used."""
+    """A reference to a class, `module:name`, which is imported on first use."""
 
-    def __init__(self, where: str) -> None:
-        self.module, self.__name__ = where.split(":")
+    def __init__(self, reference: str) -> None:
+        self.module, self.__name__ = reference.split(":")
 
     def load(self) -> Any:
         return getattr(import_module(self.module), self.__name__)
@@ -94,24 +94,24 @@ class LazyClass:
         return self.load()(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # which Python asks for by itself, also of an object that is not yet whole
+        if name.startswith("__"):  # Python looks these up by itself, even on a half-built object
             raise AttributeError(name)
         return getattr(self.load(), name)
 
 
 class SurrogateChooser:
-    """What opens a model type of transformers: our class for a checkpoint that names it in `architectures`, and
-    transformers' own for any other.
+    """Opens a model type of transformers: with our class if the checkpoint names it in `architectures`, with that of
+    transformers otherwise.
 
-    Auto classes can choose among a tuple of classes by themselves, but fail wherever `architectures` is None, as in
+    Auto classes can choose among a tuple of classes by themselves, but fail if `architectures` is None, as it is in
     every new configuration.
     """
 
     def __init__(self, registry: str, ours: str) -> None:
         self.registry, self.ours = registry, LazyClass(ours)
         self.__name__ = self.ours.__name__
-        # The Auto classes read here which code has precedence where a user trusts a checkpoint's own. Classes of other
-        # modules have it over the checkpoint's, transformers' have not. This object speaks for transformers' too.
+        # With trust_remote_code, the Auto classes prefer a checkpoint's own code over classes of transformers, but not
+        # over classes of other modules. This object stands for classes of transformers too, so it counts as one.
         self.__module__ = MODEL_REGISTRIES
 
     def choose(self, config: Any) -> Any:
@@ -127,14 +127,13 @@ class SurrogateChooser:
 
 
 def transformers_class(registry: str, model_type: str) -> Any:
-    """Return transformers' own class for a model type, None if it has none: `("MODEL_MAPPING", "bert")` gives
-    BertModel."""
+    """Return the class of transformers for a model type, or None: `("MODEL_MAPPING", "bert")` gives BertModel."""
     name = getattr(import_module(MODEL_REGISTRIES), f"{registry}_NAMES").get(model_type)
     return None if name is None else getattr(import_module("transformers"), name)
 
 
 class _RegisterWhenLoaded(MetaPathFinder):
-    """Finds the modules that registration waits for, and registers after each of them is executed."""
+    """Finds the modules that registration waits for, and registers our models after each is executed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -154,7 +153,7 @@ class _RegisterWhenLoaded(MetaPathFinder):
 
 
 def _entries() -> Iterator[tuple[str, str, Any]]:
-    """Yield a registry, a configuration as `module:name`, and what opens it."""
+    """Yield a registry, a configuration class as `module:name`, and the object that opens it."""
     for configuration, models in CONTEXT_MODELS.values():
         for registry, model in models.items():
             yield registry, configuration, LazyClass(model)
@@ -179,7 +178,7 @@ def _register_what_is_loaded() -> None:
             models.register(key, model, exist_ok=True)
 
 
-def _loaded(where: str) -> Any:
-    """Return what `module:name` stands for, None if it is not there yet; a module may be half executed."""
-    module, name = where.split(":")
+def _loaded(reference: str) -> Any:
+    """Return the object `module:name`, or None if it is not there yet; a module may be half executed."""
+    module, name = reference.split(":")
     return getattr(sys.modules.get(module), name, None)

@@ -1,7 +1,7 @@
-"""The verbs: for each one, the module that runs it and the dataclass of its arguments.
+"""The table of verbs: for each, the module that runs it and the dataclass of its arguments.
 
-The command line, the functions of api.py and the recipes all find a stage here, and all hand it the same dataclass,
-which alone knows defaults and validates. A module is imported when its verb is used, so that help is quick.
+The command line, the functions of api.py and the recipes all look up stages here and pass them the same dataclass,
+which alone holds defaults and validates. A module is imported when its verb is used, so that help is fast.
 """
 
 import difflib
@@ -17,24 +17,27 @@ from ctxsim_hf.runtime.errors import UserError
 
 
 class Verb(NamedTuple):
-    module: str  # has a function `run`, which takes the arguments
+    """Where the code of a verb is, and its line of help."""
+
+    module: str  # defines a function `run` that takes the arguments
     arguments: str  # the dataclass of its arguments
     help: str
 
     @property
     def run(self) -> Callable[[Any], Any]:
-        """The function that runs the verb with an instance of its dataclass."""
+        """Import and return the function that runs the verb, given an instance of its dataclass."""
         function: Callable[[Any], Any] = importlib.import_module(self.module).run
         return function
 
     @property
     def arguments_class(self) -> Any:
+        """Import and return the dataclass of the verb's arguments."""
         return getattr(importlib.import_module(self.module), self.arguments)
 
 
 VERBS = {
     "adapt": Verb(
-        "ctxsim_hf.recipes.adapt", "AdaptArguments", "Documents to a surrogate of their domain: all in a row."
+        "ctxsim_hf.recipes.adapt", "AdaptArguments", "Documents to a surrogate for their domain, in one run."
     ),
     "chunk": Verb("ctxsim_hf.text.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
     "sample": Verb("ctxsim_hf.text.sampling", "SampleArguments", "The chunks of a share of the documents."),
@@ -43,52 +46,57 @@ VERBS = {
     "train discriminator": Verb(
         "ctxsim_hf.context_models.discriminator.training",
         "DiscriminatorArguments",
-        "Chunks to a judge of which sentence fits a context.",
+        "Chunks to a classifier of whether a sentence fits a context.",
     ),
     "train generator": Verb(
         "ctxsim_hf.context_models.generator_command",
         "GeneratorArguments",
-        "Chunks to a model of sentences given contexts, and back.",
+        "Chunks to a model of sentences given contexts, and the reverse.",
+    ),
+    "train context-model": Verb(
+        "ctxsim_hf.context_models.causal.training",
+        "ContextModelArguments",
+        "A pretrained language model, trained further on chunks.",
     ),
     "train surrogate": Verb(
-        "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast encoder of sentences."
+        "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast sentence encoder."
     ),
     "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
     "similarity": Verb(
-        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How alike two sentences are, and why."
+        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How similar two sentences are, and why."
     ),
     "harvest": Verb(
-        "ctxsim_hf.harvest.harvesting", "HarvestArguments", "Any number of pairs of sentences, labelled by an origin."
+        "ctxsim_hf.harvest.harvesting", "HarvestArguments", "An origin to any number of labelled sentence pairs."
     ),
     "encode": Verb("ctxsim_hf.encoder.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
     "search": Verb(
-        "ctxsim_hf.surrogate.search_command", "SearchArguments", "Indexed sentences that are most like a query."
+        "ctxsim_hf.surrogate.search_command", "SearchArguments", "The indexed sentences most similar to a query."
     ),
     "export": Verb(
         "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
     ),
     "evaluate": Verb(
-        "ctxsim_hf.evaluation.evaluate", "EvaluateArguments", "Agreement of a similarity with people, on public tasks."
+        "ctxsim_hf.evaluation.evaluate",
+        "EvaluateArguments",
+        "Agreement of a similarity with human labels on public tasks.",
     ),
     "ablate": Verb(
-        "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method is worth, beside the paper."
+        "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method contributes, beside the paper."
     ),
-    "card": Verb(
-        "ctxsim_hf.hub.cards", "CardArguments", "What the Hub shows of a folder: how it was made, its limits."
-    ),
+    "card": Verb("ctxsim_hf.hub.cards", "CardArguments", "Write the card of a folder: how it was made, its limits."),
     "publish": Verb(
-        "ctxsim_hf.hub.publish", "PublishArguments", "A folder with its card to the Hub, private at first."
+        "ctxsim_hf.hub.publish", "PublishArguments", "Upload a folder with its card to the Hub, private at first."
     ),
 }
 
 
 def build_arguments(arguments_class: Any, values: Mapping[str, Any]) -> Any:
-    """Make a verb's arguments from Python values: as the command line would, so that equal runs leave equal bytes.
+    """Build a verb's arguments from Python values as the command line would, so that equal runs leave equal bytes.
 
     Args:
         arguments_class: The verb's dataclass.
-        values: Field -> value. None stands for the field's default. A path may be a Path, one value may stand for a
-            list of it, and an int for a float.
+        values: Field -> value. None stands for the field's default. A path may be a `Path`, a single value may stand
+            for a list of one, and an int for a float.
 
     Raises:
         UserError: If a name is not a field of the dataclass, a value is not of the field's type, or a field without a
@@ -107,7 +115,7 @@ def build_arguments(arguments_class: Any, values: Mapping[str, Any]) -> Any:
     given = {name: _plain(name, value, hints[name]) for name, value in given.items()}
     arguments = arguments_class(**{name: value for name, value in given.items() if known[name].init})
     for name, value in given.items():
-        if not known[name].init:  # what the command line takes without a flag
+        if not known[name].init:  # positional on the command line
             setattr(arguments, name, value)
     return arguments
 

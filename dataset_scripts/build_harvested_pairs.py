@@ -1,9 +1,10 @@
-"""A harvest -> the dataset `ctxsim/harvested-pairs`: parquet files and a card, ready to be loaded or published.
+"""Turn a harvest into the dataset `ctxsim/harvested-pairs`: parquet files and a card, to be loaded or published.
 
     python dataset_scripts/build_harvested_pairs.py --harvest pairs --output ctxsim/harvested-pairs
     python dataset_scripts/build_harvested_pairs.py --harvest pairs --origin origin --chunks chunks --pairs 20000
 
-The second makes the harvest first. `load_dataset("ctxsim/harvested-pairs")` then works in the folder above `ctxsim`.
+The second command makes the harvest first. In the folder above `ctxsim`, `load_dataset("ctxsim/harvested-pairs")` then
+loads the dataset.
 """
 
 import json
@@ -27,7 +28,7 @@ from transformers import HfArgumentParser
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import HarvestedPairs
-from ctxsim_hf.harvest.drawing import SPLITS
+from ctxsim_hf.harvest.drawing import PAIR_SPLITS
 from ctxsim_hf.hub.cards import corpora, same_documents
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import read_stage
@@ -39,12 +40,14 @@ UNKNOWN_LICENCE = "The sentences are quoted from the corpora above, whose licenc
 
 @dataclass(kw_only=True)
 class BuildArguments:
+    """The arguments of this script."""
+
     harvest: str = HfArg(help="Folder made by ctxsim harvest, or to be made.")
     output: str = HfArg(default="ctxsim/harvested-pairs", help="Folder to write the dataset to.")
     repo_id: str = HfArg(default="ctxsim/harvested-pairs", help="Name on the Hub that the card's examples load.")
     origin: str | None = HfArg(default=None, help="Make the harvest from this origin first.")
     chunks: str | None = HfArg(default=None, help="Chunks that the origin was made from.")
-    pairs: int | None = HfArg(default=None, help="How many pairs to harvest.")
+    pairs: int | None = HfArg(default=None, help="Number of pairs to harvest.")
     mode: str = HfArg(default="pair", help="Mode of a harvest that is made: pair or group.")
     license: str = HfArg(default="other", help="Licence of the sentences, as the Hub names it.")
     language: str = HfArg(default="en", help="Language of the sentences.")
@@ -53,7 +56,7 @@ class BuildArguments:
 
 
 def main(words: Sequence[str]) -> str | None:
-    """Returns what went wrong."""
+    """Build the dataset; return an error message, or None."""
     (arguments,) = HfArgumentParser(BuildArguments, description=__doc__).parse_args_into_dataclasses(list(words))
     try:
         build(arguments)
@@ -63,6 +66,7 @@ def main(words: Sequence[str]) -> str | None:
 
 
 def build(arguments: BuildArguments) -> None:
+    """Write the dataset and its card."""
     output = Path(arguments.output)
     if output.exists() and not (arguments.overwrite and (output / "scores.svg").exists()):
         raise UserError(f"{arguments.output!r} exists; choose another --output, or replace a dataset with --overwrite")
@@ -100,7 +104,7 @@ def _write_card(folder: Path, arguments: BuildArguments, builder: HarvestedPairs
 
 
 def _card_data(arguments: BuildArguments, builder: HarvestedPairs, files: Sequence[Path]) -> DatasetCardData:
-    """The YAML: what load_dataset reads. One set of files serves both configurations; `default` reads some columns."""
+    """Return the metadata that load_dataset reads. Both configurations read the same files."""
     configs, infos = [], DatasetInfosDict()
     splits = list(builder.info.splits)
     for config in builder.BUILDER_CONFIGS:
@@ -146,20 +150,20 @@ def _size_category(number: int) -> str:
 
 
 def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, Any]:
-    """What the template asks for."""
+    """Return the values of the template."""
     made, origin, settings = record["arguments"], record["inputs"]["origin"], record["inputs"]["settings"]
     share, signals = made["random_share"], {name: w for name, w in settings["signals"].items() if w}
     return {
         **record["counts"],
         "repo_id": arguments.repo_id,
         "same_documents": same_documents(origin["inputs"]),
-        "splits": SPLITS,
+        "splits": PAIR_SPLITS,
         "ways": _ways(record),
         "num_pairs": f"{sum(record['counts']['pairs'].values()):,}",
         "arguments": made,
         "settings": settings,
         "signals": signals,
-        "share": "every one counts" if share == 1 else f"those that are random make up {share:.0%} at most",
+        "share": "all were kept" if share == 1 else f"at most {share:.0%} are random",
         "corpora": ", ".join(corpus["name"] for corpus in corpora(origin["inputs"]["chunks"])),
         "recipe": json.dumps({"origin": origin["xxh3_128"], "settings": settings, "arguments": made}, indent=2),
         "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
@@ -168,7 +172,7 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
 
 
 def _ways(record: dict[str, Any]) -> list[str]:
-    """Ways of drawing, by falling mean score."""
+    """Return the ways of drawing, the highest mean score first."""
     means = record["counts"]["mean_score"]
     return sorted(means, key=means.__getitem__, reverse=True)
 

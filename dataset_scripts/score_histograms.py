@@ -1,4 +1,4 @@
-"""Scores by way of drawing -> a picture: one histogram above the other, on one axis."""
+"""Draw the scores of each way of drawing as histograms above each other on one axis."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -11,7 +11,7 @@ COLOUR = "#4c72b0"
 
 
 def svg_histograms(scores: Mapping[str, np.ndarray]) -> str:
-    """Every histogram is scaled to its own highest bar; the line through it is its mean."""
+    """Return an SVG. Every histogram is scaled to its own highest bar; the line through it is its mean."""
     limits = min(float(s.min()) for s in scores.values()), max(float(s.max()) for s in scores.values())
     total = len(scores) * (HEIGHT + GAP)
     size = f'width="{LEFT + WIDTH + 20}" height="{total + 30}"'

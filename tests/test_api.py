@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, str, str]]
 VERBS_OF = {
     "chunk": ["chunk"],
     "train_tokenizer": ["train-tokenizer"],
-    "train_context_model": ["train discriminator", "train generator"],
+    "train_context_model": ["train discriminator", "train generator", "train context-model"],
     "build_index": ["index"],
     "harvest": ["harvest"],
     "train_surrogate": ["train surrogate"],
@@ -33,8 +33,7 @@ def test_named_options_are_fields_and_documented(name: str) -> None:
     assert function is getattr(api, name)
     parameters = inspect.signature(function).parameters
     named = set(parameters) - {"options", "kind"}
-    for verb in VERBS_OF[name]:
-        assert named <= {field.name for field in fields(VERBS[verb].arguments_class)}
+    assert named <= {field.name for verb in VERBS_OF[name] for field in fields(VERBS[verb].arguments_class)}
     for parameter in parameters.values():
         assert f"        {'**' * (parameter.name == 'options')}{parameter.name}: " in function.__doc__
         assert parameter.default in (inspect.Parameter.empty, None), "the dataclass alone has defaults"
@@ -86,6 +85,12 @@ def test_from_chunks_to_a_surrogate(planted: Path, tmp_path: Path) -> None:
         (lambda out: api.chunk("a", output=out, workers="2"), "'workers' must be of type int, got '2'"),
         (lambda out: api.chunk("a", output=out, workers=1.5), "'workers' must be of type int, got 1.5"),
         (lambda out: api.train_context_model("lite", chunks="a", tokenizer="b", output=out), "unknown kind 'lite'"),
+        (lambda out: api.train_context_model("light", chunks="a", output=out), "expected a value for 'tokenizer'"),
+        (lambda out: api.train_context_model("causal", chunks="a", output=out), "expected a value for 'init'"),
+        (
+            lambda out: api.train_context_model("causal", chunks="a", init="b", tokenizer="c", output=out),
+            "'tokenizer' is not an option",
+        ),
         (lambda out: api.build_index(None, output=out), "expected a value for 'chunks', got none"),  # type: ignore
         (lambda out: api.adapt("a", output=out, minutes=0), "--minutes must be above 0"),
     ],

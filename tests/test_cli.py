@@ -61,7 +61,7 @@ def test_errors_are_one_line_and_code_2(ctxsim: Run, tmp_path: Path) -> None:
 
 def test_a_mistyped_flag(ctxsim: Run) -> None:
     code, _, err = ctxsim("chunk", "--corpus", "a.txt", "--output", "out", "--held-owt", "0.1")
-    assert (code, err) == (2, "ctxsim chunk: '--held-owt' is not known; did you mean --held-out?\n")
+    assert (code, err) == (2, "ctxsim chunk: unknown argument '--held-owt'; did you mean --held-out?\n")
     assert "`ctxsim chunk --help` lists the flags" in ctxsim("chunk", "--corpus", "a", "--output", "b", "--zzz")[2]
 
 
@@ -92,6 +92,6 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path, number: signal.Signals
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.endswith("ctxsim chunk: interrupted; run the same command again to go on\n")
+    assert err.endswith("ctxsim chunk: interrupted; run the same command again to resume\n")
     assert subprocess.run(command).returncode == 0
     assert (out / "stage.json").exists()

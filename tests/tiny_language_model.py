@@ -1,5 +1,6 @@
 """A tiny random Llama with a small byte-level tokenizer, as a folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -14,14 +15,19 @@ TEXT = [
 ]
 
 
-def save_tiny_llama(folder: Path, seed: int = 0) -> Path:
-    """Save a model of two layers; it begins a text with `<s>`, as Llama does."""
+def save_tiny_llama(
+    folder: Path, seed: int = 0, text: Sequence[str] = TEXT, vocab_size: int = 400, initializer_range: float = 0.3
+) -> Path:
+    """Save a model of two layers; it begins a text with `<s>`, as Llama does. By default its weights are so large that
+    what it says is far from uniform, and mistakes show; a model that is to learn wants smaller ones."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=["<unk>", "<s>", "</s>"], initial_alphabet=alphabet)
-    tokenizer.train_from_iterator(TEXT, trainer)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=["<unk>", "<s>", "</s>"], initial_alphabet=alphabet
+    )
+    tokenizer.train_from_iterator(text, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     backend = TokenizersBackend(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
     backend.save_pretrained(folder)
@@ -34,7 +40,7 @@ def save_tiny_llama(folder: Path, seed: int = 0) -> Path:
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=512,
-        initializer_range=0.3,  # far from uniform, so that mistakes show
+        initializer_range=initializer_range,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder

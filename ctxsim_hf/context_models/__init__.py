@@ -1,1 +1,1 @@
-"""Models that say how well a sentence fits a context, one folder for each kind."""
+"""Models of how well a sentence fits a context, one folder for each kind."""

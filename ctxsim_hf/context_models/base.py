@@ -1,7 +1,7 @@
-"""The door for context models: what answers one or more terms of the fit score S (Eq. 3).
+"""The base class of context models, each of which answers one or more terms of the fit score S (Eq. 3).
 
-A context model gets text, owns its tokenizer, and lives in a folder of its own whose config.json has a `model_type`;
-by that type the registry finds its class again. Nothing else in the package tells context models apart.
+A context model gets text, owns its tokenizer, and is saved in a folder of its own with a `model_type` in its
+config.json, by which the registry finds its class. Nothing else in the package tells context models apart.
 """
 
 from abc import ABC, abstractmethod
@@ -18,16 +18,16 @@ MODEL_FILES = ("config.json", "generation_config.json", "*.safetensors", "*.safe
 
 
 class ContextModel(ABC):
-    """Answers `terms`, for many sentences and many contexts at once.
+    """A model that answers `terms` of the fit score, for many sentences and many contexts at once.
 
-    What a term needs to know of a sentence alone, or of a context alone, is prepared once and used for every score it
-    takes part in.
+    What depends on a sentence alone, or on a context alone, is prepared once and used for all of its scores.
     """
 
     terms: tuple[str, ...]
-    width: int  # sentences on each side of a context that it reads
-    files: ClassVar[tuple[str, ...]] = (*MODEL_FILES, *TOKENIZER_FILES)  # of its folder that an origin copies
-    stores: ClassVar[bool] = False  # whether an index keeps something of every context for it: see `stored`
+    width: int  # number of sentences that it reads on each side of a context
+    files: ClassVar[tuple[str, ...]] = (*MODEL_FILES, *TOKENIZER_FILES)  # of its folder, which an origin copies
+    is_slow: ClassVar[bool] = False  # a score takes milliseconds, so that none is asked for without need
+    stores: ClassVar[bool] = False  # whether an index keeps arrays for it: see `stored`
 
     @classmethod
     @abstractmethod
@@ -36,28 +36,28 @@ class ContextModel(ABC):
 
     @abstractmethod
     def prepare_sentences(self, sentences: Sequence[str]) -> Any:
-        """Return whatever `score` wants to know of sentences."""
+        """Return whatever `score` needs to know about sentences."""
 
     @abstractmethod
     def prepare_contexts(self, contexts: Contexts) -> Any:
-        """Return whatever `score` wants to know of contexts."""
+        """Return whatever `score` needs to know about contexts."""
 
     @abstractmethod
     def score(self, term: str, sentences: Any, contexts: Any) -> np.ndarray:
-        """Return a term without its weight, per target token: (sentences, contexts)."""
+        """Return a term of the fit score, unweighted, per target token: (sentences, contexts)."""
 
     def stored(self, contexts: Contexts) -> dict[str, np.ndarray]:
-        """Return arrays that an index should keep, by name, a row for each context. `prepare_contexts` finds them in
+        """Return arrays for an index to keep, by name, with a row for each context. `prepare_contexts` finds them in
         `contexts.stored`."""
         return {}
 
 
 @runtime_checkable
 class Ranker(Protocol):
-    """A context model that can put many contexts in order cheaply, before the fit score looks at the best of them."""
+    """A context model that can rank many contexts cheaply, so that only the best get a fit score."""
 
     def prepare_sentences(self, sentences: Sequence[str]) -> Any: ...
 
     def rank(self, sentences: Any, contexts: Contexts) -> np.ndarray:
-        """Return how promising each context is for each sentence: (sentences, contexts)."""
+        """Return a rank score of each context for each sentence, higher is better: (sentences, contexts)."""
         ...

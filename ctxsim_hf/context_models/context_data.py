@@ -1,7 +1,6 @@
-"""What training the discriminator and training a generator have in common: chunks, a tokenizer, held-out contexts."""
+"""The arguments and data that training the discriminator and training a generator have in common."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.presets import Preset
 from ctxsim_hf.runtime.validation import Count
 from ctxsim_hf.text.chunks import describe_chunks
-from ctxsim_hf.text.tokenized import TokenizedChunks, tokenize_chunks
+from ctxsim_hf.text.tokenized import TokenizedChunks, find_tokenizer_file, tokenize_chunks
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 EVALUATION_CONTEXTS = 4000
@@ -22,24 +21,25 @@ EVALUATION_CONTEXTS = 4000
 
 @dataclass(kw_only=True)
 class ContextTrainingArguments(LoopArguments):
+    """The arguments of training a context model."""
+
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
     tokenizer: str = HfArg(help="Folder made by ctxsim train-tokenizer, or any folder with a fast tokenizer.")
-    preset: Preset | None = HfArg(default="light", help="Sizes for what is not set: tiny, light, small, base, large.")
+    preset: Preset | None = HfArg(default="light", help="Default sizes: tiny, light, small, base or large.")
     width: Count | None = HfArg(default=None, help="Sentences on each side of a context; by default the preset's.")
-    max_sentence_tokens: Count = HfArg(default=64, help="A longer sentence is cut.")
+    max_sentence_tokens: Count = HfArg(default=64, help="Longer sentences are truncated.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*LoopArguments.unrecorded, "chunks", "tokenizer")
 
     def inputs(self) -> dict[str, Any]:
-        tokenizer_file = Path(self.tokenizer) / "tokenizer.json"
-        if not tokenizer_file.exists():
-            raise UserError(f"no tokenizer in {self.tokenizer!r}: expected a file tokenizer.json there")
-        return {"chunks": describe_chunks(self.chunks), "tokenizer": {"xxh3_128": digest_file(tokenizer_file)}}
+        """Describe the chunks and the tokenizer for stage.json."""
+        tokenizer = {"xxh3_128": digest_file(find_tokenizer_file(self.tokenizer))}
+        return {"chunks": describe_chunks(self.chunks), "tokenizer": tokenizer}
 
 
 @dataclass(frozen=True)
 class ContextData:
-    """Tokenised chunks of both splits."""
+    """The tokenised chunks of both splits, and their tokenizer."""
 
     tokenizer: TokenizersBackend
     train: TokenizedChunks
@@ -47,6 +47,7 @@ class ContextData:
 
     @classmethod
     def open(cls, arguments: ContextTrainingArguments) -> "ContextData":
+        """Tokenise the chunks, or find them in the cache."""
         tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
         splits = (tokenize_chunks(arguments.chunks, arguments.tokenizer, split) for split in ("train", "held_out"))
         return cls(tokenizer, *splits)
@@ -56,15 +57,15 @@ class ContextData:
         return SpecialIds.of(self.tokenizer)
 
     def evaluation_contexts(self) -> np.ndarray:
-        """The contexts of so many random held-out chunks, always the same."""
-        rng = np.random.default_rng(0)
-        chunks = rng.permutation(len(self.held_out.chunk_starts) - 1)
+        """Return the contexts of random held-out chunks, the same on every call."""
+        chunks = np.random.default_rng(0).permutation(self.held_out.num_chunks)
         return self.held_out.contexts_of(chunks)[:EVALUATION_CONTEXTS]
 
 
 def check_vocabulary(model_size: int, tokenizer: TokenizersBackend, what: str) -> None:
+    """Refuse a tokenizer whose vocabulary is not that of the model; the error calls the model `what`."""
     if model_size != len(tokenizer):
         raise UserError(
-            f"the vocabularies differ: {what} has {model_size} tokens, the tokenizer {len(tokenizer)}; "
-            "use the tokenizer the model was made with"
+            f"expected a tokenizer of {model_size} tokens for {what}, got one of {len(tokenizer)}; "
+            "use the tokenizer that the model was trained with"
         )

@@ -1,8 +1,8 @@
-"""Do generators use their context? Held-out targets scored given their own source and given another document's.
+"""A generator -> how much it uses its context: scores of held-out targets given their own and an unrelated source.
 
-The gain is the mean log-probability given the own source minus that given the other, per target token; its interval
-comes from a bootstrap over documents, since the contexts of one document are not independent. The perplexity stands
-beside that of a model that knows only how frequent each token is.
+The gain is the mean log-probability given the own source minus that given the source of another document, per target
+token. Its interval comes from a bootstrap over documents, since the contexts of one document are not independent. The
+perplexity is reported with that of a unigram model, which knows only the frequency of each token.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,17 +13,17 @@ from ctxsim_hf.context_models.context_data import ContextData
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
 RESAMPLES = 1000
-# (targets, sources, direction) -> log p(target | source), where both are contexts and row i goes with row i
+# (targets, sources, direction) -> log p(target | source) of each row; targets and sources are contexts
 Score = Callable[[np.ndarray, np.ndarray, str], np.ndarray]
 
 
 def evaluate_context_use(
     score: Score, directions: Sequence[str], data: ContextData, width: int, max_sentence_tokens: int, limit: int
 ) -> dict[str, float]:
-    """Gain, its interval, perplexity and unigram perplexity in each direction, on at most `limit` contexts."""
+    """Return gain, its interval, perplexity and unigram perplexity in each direction, on at most `limit` contexts."""
     contexts = data.evaluation_contexts()[:limit]
     documents = data.held_out.documents_of(contexts)
-    others = contexts[partners(documents)]
+    others = contexts[unrelated_contexts(documents)]
     log_frequencies = unigram_log_frequencies(data)
     figures: dict[str, float] = {}
     for direction in directions:
@@ -37,8 +37,8 @@ def evaluate_context_use(
     return figures
 
 
-def partners(documents: np.ndarray) -> np.ndarray:
-    """For each context the place of one from another document: half the list further on, or the next that differs."""
+def unrelated_contexts(documents: np.ndarray) -> np.ndarray:
+    """Return for each context the position of one from another document: half the list further on, or the next."""
     places = (np.arange(len(documents)) + len(documents) // 2) % len(documents)
     for _ in range(len(documents)):
         same = documents[places] == documents
@@ -49,7 +49,7 @@ def partners(documents: np.ndarray) -> np.ndarray:
 
 
 def gain_with_interval(gains: np.ndarray, tokens: np.ndarray, documents: np.ndarray) -> dict[str, float]:
-    """Sum of the gains per token, with its 95 % interval over documents."""
+    """Return the gain per token, with its 95 % bootstrap interval over documents."""
     _, document = np.unique(documents, return_inverse=True)
     gains, tokens = (np.bincount(document, weights=values) for values in (gains, tokens))
     drawn = np.random.default_rng(0).integers(0, len(gains), size=(RESAMPLES, len(gains)))
@@ -58,27 +58,28 @@ def gain_with_interval(gains: np.ndarray, tokens: np.ndarray, documents: np.ndar
 
 
 def target_sentences(chunks: TokenizedChunks, contexts: np.ndarray, direction: str, width: int) -> np.ndarray:
-    """The sentences each context's target is made of, (contexts, 1 or width), -1 for none."""
+    """Return the sentences of each context's target, (contexts, 1 or width), -1 for none."""
     left, right = chunks.neighbours(contexts, width)
     return {"left": left, "sentence": contexts[:, None], "right": right}[direction]
 
 
 def unigram_counts(data: ContextData) -> np.ndarray:
-    """How often each id occurs in the training sentences, the end mark of every sentence included."""
+    """Return the frequency of each id in the training sentences, counting the end token of every sentence."""
     counts = np.bincount(data.train.tokens, minlength=len(data.tokenizer))
     counts[data.special.eos] += len(data.train.lengths)
     return counts
 
 
 def unigram_log_frequencies(data: ContextData) -> np.ndarray:
-    smoothed = unigram_counts(data).astype(np.float64) + 1  # unseen tokens stay possible
+    """Return the log-probabilities of a unigram model."""
+    smoothed = unigram_counts(data).astype(np.float64) + 1  # so that unseen tokens are possible
     return np.log(smoothed / smoothed.sum())
 
 
 def _sum_tokens(
     data: ContextData, sentences: np.ndarray, values: np.ndarray, max_sentence_tokens: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of sentences its number of tokens, end marks included, and the sum of the tokens' values."""
+    """Return for each row of sentences its number of tokens, with end tokens, and the sum of the tokens' values."""
     ids = data.held_out.padded(sentences.ravel(), data.special.pad, max_sentence_tokens, data.special.eos)
     real = (ids != data.special.pad) & (sentences.ravel() >= 0)[:, None]
     tokens, sums = real.sum(1), (values[ids] * real).sum(1)

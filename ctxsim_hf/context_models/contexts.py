@@ -1,4 +1,4 @@
-"""Contexts as a context model gets them: as text, as tokens of its tokenizer, and with what an index keeps of them."""
+"""Contexts as context models read them: as text, as tokens, and with the arrays that an index keeps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,13 @@ from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 class SentenceStore(Protocol):
     """Numbered sentences, in memory or in an index."""
 
-    def texts(self, numbers: np.ndarray) -> list[str]: ...
+    def texts(self, numbers: np.ndarray) -> list[str]:
+        """Return the texts of some sentences."""
+        ...
 
-    def tokens(self, numbers: np.ndarray, tokenizer: TokenizersBackend) -> TokenizedSentences: ...
+    def tokens(self, numbers: np.ndarray, tokenizer: TokenizersBackend) -> TokenizedSentences:
+        """Return the tokens of some sentences."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class TextStore:
 
 @dataclass(frozen=True)
 class ContextTokens:
-    """The sides of contexts as places among tokenised sentences."""
+    """The sides of contexts, as indices into tokenised sentences."""
 
     sentences: TokenizedSentences
     left: np.ndarray  # (contexts, width) into sentences, nearest first, -1 for none
@@ -43,10 +47,12 @@ class ContextTokens:
 
 @dataclass(frozen=True)
 class Contexts:
+    """Contexts by the numbers of their sentences in a store."""
+
     store: SentenceStore
     left: np.ndarray  # (contexts, width): numbers of sentences, nearest first, -1 for none
     right: np.ndarray
-    # What a model's `stored` gave for these contexts when they were indexed, by name; empty for others.
+    # The arrays that `ContextModel.stored` gave for these contexts when they were indexed; empty if they were not.
     stored: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -54,7 +60,7 @@ class Contexts:
 
     @classmethod
     def from_texts(cls, contexts: Sequence[Context]) -> "Contexts":
-        """Make contexts of texts, which no index keeps anything of."""
+        """Make contexts that are not in an index."""
         width = max((len(side) for context in contexts for side in (context.left, context.right)), default=1)
         sentences: list[str] = []
         sides = np.full((2, len(contexts), width), -1, dtype=np.int64)
@@ -66,10 +72,10 @@ class Contexts:
         return cls(TextStore(sentences), *sides)
 
     def texts(self, width: int | None = None) -> list[tuple[list[str], list[str]]]:
-        """Return the left and the right sentences of each context, in reading order.
+        """Return the left and right sentences of each context, in reading order.
 
         Args:
-            width (`int`, *optional*): Sentences on each side at most. None gives all that there are.
+            width (`int`, *optional*): Maximum number of sentences on each side. None gives all.
         """
         present, left, right = self._present(width)
         sentences = self.store.texts(present)
@@ -79,12 +85,12 @@ class Contexts:
         ]
 
     def tokens(self, tokenizer: TokenizersBackend, width: int) -> ContextTokens:
-        """Return the contexts in tokens, which an index may have already if this tokenizer is its own."""
+        """Return the contexts in tokens. An index has those of its own tokenizer stored."""
         present, left, right = self._present(width)
         return ContextTokens(self.store.tokens(present, tokenizer), left, right)
 
     def _present(self, width: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The sentences that stand in the sides, each once, and the sides as places among them."""
+        """Return the distinct sentences of the sides, and the sides as indices into them."""
         stacked = np.stack([self.left[:, :width], self.right[:, :width]])
         present, places = np.unique(stacked, return_inverse=True)
         if len(present) and present[0] == -1:

@@ -11,31 +11,37 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
 
-KINDS = ("light", "seq2seq")
+GENERATOR_KINDS = ("light", "seq2seq")
 
 
 @dataclass(kw_only=True)
 class GeneratorArguments(ContextTrainingArguments):
-    kind: Annotated[str, OneOf(KINDS)] | None = HfArg(
+    """The flags of both kinds of generator."""
+
+    tokenizer: str = HfArg(
+        default="",
+        help="Folder made by ctxsim train-tokenizer, or any with a fast tokenizer; by default that of --init.",
+    )
+    kind: Annotated[str, OneOf(GENERATOR_KINDS)] | None = HfArg(
         default=None, help="light or seq2seq; by default seq2seq where a --direction is given."
     )
-    preset: Preset | None = HfArg(
-        default=None, help="Sizes for what is not set; by default light, or small for seq2seq."
-    )
+    preset: Preset | None = HfArg(default=None, help="Default sizes; by default light, or small for seq2seq.")
     direction: Annotated[str, OneOf((*DIRECTIONS, "all"))] | None = HfArg(
-        default=None, help=f"seq2seq: what it generates, {', '.join(DIRECTIONS)}, or all."
+        default=None, help=f"seq2seq: what it generates: {', '.join(DIRECTIONS)}, or all."
     )
-    init: str | None = HfArg(default=None, help="seq2seq: start from this BART checkpoint, with its own tokenizer.")
+    init: str | None = HfArg(default=None, help="seq2seq: start from this BART checkpoint, folder or id on the Hub.")
     hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
-    layers: Count | None = HfArg(default=None, help="seq2seq: layers of encoder and of decoder.")
+    layers: Count | None = HfArg(default=None, help="seq2seq: layers of the encoder and of the decoder.")
     heads: Count | None = HfArg(default=None, help="seq2seq: attention heads.")
     ffn_size: Count | None = HfArg(default=None, help="seq2seq: width of the feed-forward layers.")
     dropout: Share = HfArg(default=0.1, help="seq2seq: dropout.")
     gradient_checkpointing: bool = HfArg(default=False, help="seq2seq: less memory for more time.")
     num_sampled: CountOrZero = HfArg(
-        default=1000, help="light: tokens that stand for the rest of the vocabulary; 0: all."
+        default=1000, help="light: sampled tokens in the softmax of training; 0 uses the whole vocabulary."
     )
-    closed_form: bool = HfArg(default=False, help="light: from co-occurrence counts, in minutes and without steps.")
+    closed_form: bool = HfArg(
+        default=False, help="light: compute the weights from co-occurrence counts, without gradient steps."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,10 +49,12 @@ class GeneratorArguments(ContextTrainingArguments):
         if self.kind == "light":
             if self.direction or self.init:
                 raise UserError(
-                    "a light generator answers in all directions and starts from nothing; "
-                    "--direction and --init are for --kind seq2seq"
+                    "--direction and --init are for --kind seq2seq; a light generator covers all directions and "
+                    "starts from no checkpoint"
                 )
         elif self.direction is None:
             raise UserError(f"--kind seq2seq needs a --direction: one of {', '.join(DIRECTIONS)}, all")
+        if not (self.tokenizer or self.init):
+            raise UserError("--tokenizer is needed where there is no --init to take it from")
         self.preset = self.preset or ("light" if self.kind == "light" else "small")
         fill_from_preset(self, "light_generator" if self.kind == "light" else "generator")

@@ -1,10 +1,10 @@
-"""Chunks -> a generator that says how likely a sentence is in a context, and a context around a sentence (Eq. 2).
+"""Chunks -> a generator: the probability of a sentence given its context, and of a context given its sentence (Eq. 2).
 
     accelerate launch -m ctxsim_hf.train.generator --chunks chunks --tokenizer tokenizer --direction sentence \
         --output generator-sentence
 
-Two kinds: `seq2seq`, the paper's, one model for each direction or one for `all`; and `light`, which answers all three
-questions and trains in minutes on one machine.
+There are two kinds: `seq2seq`, that of the paper, with one model for each direction or one for `all`; and `light`,
+which covers all three directions and trains in minutes on one machine.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from ctxsim_hf.context_models.context_data import ContextData
 from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.closed_form import fit_closed_form
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
-from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask
+from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask, find_tokenizer
 from ctxsim_hf.train.loop import train
 from ctxsim_hf.train.training_stage import run_training
 
@@ -22,6 +22,8 @@ COMMAND = "train generator"
 
 def run(arguments: GeneratorArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
+    if arguments.kind == "seq2seq":
+        arguments.tokenizer = find_tokenizer(arguments)
     inputs = arguments.inputs()
     data = ContextData.open(arguments)
 

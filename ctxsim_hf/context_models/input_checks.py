@@ -1,10 +1,10 @@
-"""Refuses tensors of the wrong shape or range before they turn into wrong numbers or torch's own errors."""
+"""Checks of input tensors, so that a wrong shape or range does not become a wrong number or an error of torch."""
 
 import torch
 
 
 def check_tokens(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
-    """Raise `ValueError` unless ids and mask are (sentences, tokens) of one shape."""
+    """Raise `ValueError` unless ids and mask are both (sentences, tokens)."""
     if input_ids.dim() != 2:
         raise ValueError(f"`input_ids` must be (sentences, tokens), got the shape {tuple(input_ids.shape)}.")
     if attention_mask.shape != input_ids.shape:
@@ -15,9 +15,9 @@ def check_tokens(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
 
 
 def check_index(num_sentences: int, **indexes: torch.Tensor) -> None:
-    """Raise `ValueError` for indexes of different batches, or for the place of a sentence that is not there.
+    """Raise `ValueError` for indices of different batch sizes or out of range.
 
-    Looks at places on a CPU only: it would stall a GPU.
+    The range is only checked on a CPU: on a GPU it would force a synchronisation.
     """
     for name, index in indexes.items():
         is_side = name in ("left_index", "right_index")
@@ -33,11 +33,11 @@ def check_index(num_sentences: int, **indexes: torch.Tensor) -> None:
             raise ValueError(f"`{name}` must lie from {lowest} to {num_sentences - 1}, got {low} to {high}.")
     batch_sizes = {name: len(index) for name, index in indexes.items()}
     if len(set(batch_sizes.values())) > 1:  # torch would broadcast some of them
-        raise ValueError(f"The indexes must have one batch size, got {batch_sizes}.")
+        raise ValueError(f"The indices must have the same batch size, got {batch_sizes}.")
 
 
 def check_vocabulary(input_ids: torch.Tensor, vocab_size: int) -> None:
-    """Raise `ValueError` for an id outside the vocabulary. Looks on a CPU only: it would stall a GPU."""
+    """Raise `ValueError` for an id outside the vocabulary. Only checked on a CPU, as in `check_index`."""
     if input_ids.device.type != "cpu" or input_ids.numel() == 0:
         return
     low, high = (int(value) for value in input_ids.aminmax())

@@ -1,7 +1,7 @@
 """`model_type` -> the class of a context model.
 
-Ours are in a table. Those of others come in by [`register_context_model`], or, so that every process finds them, by an
-entry point of the group `ctxsim_hf.context_models` whose name is the model type:
+Built-in classes are in a table. Other packages add theirs with [`register_context_model`], or, so that every process
+finds them, with an entry point of the group `ctxsim_hf.context_models` whose name is the model type:
 
     [options.entry_points]
     ctxsim_hf.context_models =
@@ -24,31 +24,36 @@ from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage
 
 GROUP = "ctxsim_hf.context_models"
 GGUF = "gguf"  # the type of a folder whose language model is one file that says by itself what it is
-_OURS = {
+_BUILT_IN = {
     "ctxsim_discriminator": "ctxsim_hf.context_models.discriminator.scoring:DiscriminatorContextModel",
     "ctxsim_light_generator": "ctxsim_hf.context_models.light.scoring:LightContextModel",
     "ctxsim_generator": "ctxsim_hf.context_models.seq2seq.scoring:Seq2SeqContextModel",
+    **dict.fromkeys(
+        ("bart", "t5", "mt5", "umt5"),
+        "ctxsim_hf.context_models.pretrained_seq2seq.scoring:PretrainedSeq2SeqContextModel",
+    ),
 }
 _registered: dict[str, type[ContextModel]] = {}
 
 
 def register_context_model(model_type: str, model_class: type[ContextModel]) -> None:
-    """Let folders whose config.json has this `model_type` be opened as this class, in this process and its workers."""
-    if model_type in _OURS:
-        raise UserError(f"the model type {model_type!r} is taken by ctxsim_hf; choose another")
+    """Open folders whose config.json has this `model_type` as this class, in this process and its workers."""
+    if model_type in _BUILT_IN:
+        raise UserError(f"the model type {model_type!r} is already used by ctxsim_hf; choose another")
     _registered[model_type] = model_class
 
 
 def registered_context_models() -> dict[str, type[ContextModel]]:
-    """Return what was registered in this process, to be registered in another."""
+    """Return the classes registered in this process, to register them in another."""
     return dict(_registered)
 
 
 def context_model_class(model_type: str) -> type[ContextModel]:
+    """Return the class for a model type: registered, built in, or from an entry point."""
     if model_type in _registered:
         return _registered[model_type]
-    if model_type in _OURS:
-        module, name = _OURS[model_type].split(":")
+    if model_type in _BUILT_IN:
+        module, name = _BUILT_IN[model_type].split(":")
         found: type[ContextModel] = getattr(importlib.import_module(module), name)
         return found
     for entry_point in entry_points(group=GROUP, name=model_type):
@@ -60,7 +65,7 @@ def context_model_class(model_type: str) -> type[ContextModel]:
         from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 
         return CausalContextModel
-    known = sorted({*_OURS, *_registered, *(entry_point.name for entry_point in entry_points(group=GROUP))})
+    known = sorted({*_BUILT_IN, *_registered, *(entry_point.name for entry_point in entry_points(group=GROUP))})
     raise UserError(
         f"no context model is known for the model type {model_type!r}; expected one of {', '.join(known)}, or one "
         "that was registered with register_context_model()"
@@ -68,7 +73,7 @@ def context_model_class(model_type: str) -> type[ContextModel]:
 
 
 def model_type_of(folder: Path) -> str:
-    """Read the model type of a folder."""
+    """Return the model type in the config.json of a folder."""
     path = folder / "config.json"
     if not path.exists() and any(folder.glob("*.gguf")):
         return GGUF
@@ -86,7 +91,7 @@ def load_context_model(folder: Path, device: str = "cpu") -> ContextModel:
 
 
 def copy_context_model(folder: Path, target: Path) -> None:
-    """Copy the model in a folder, without the traces of its training."""
+    """Copy the files of a model to another folder, without those that only its training needed."""
     target.mkdir(parents=True, exist_ok=True)
     for pattern in context_model_class(model_type_of(folder)).files:
         for path in folder.glob(pattern):
@@ -94,7 +99,7 @@ def copy_context_model(folder: Path, target: Path) -> None:
 
 
 def describe_context_model(folder: Path) -> dict[str, Any]:
-    """Describe a model for the stage.json of an index: its type, and what made it or the digests of its files."""
+    """Describe a model for the stage.json of an index: its type, and its stage or the digest of its files."""
     model_type = model_type_of(folder)
     if (folder / STAGE_FILE).exists():
         return {"model_type": model_type, **describe_stage(folder)}

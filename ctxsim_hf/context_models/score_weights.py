@@ -1,4 +1,5 @@
-"""What each term of the fit score counts; see origin/fit_score.py. Apart from it, since flags need no torch."""
+"""The weights of the terms of the fit score; see origin/fit_score.py. A module of its own, so that flags need no
+torch."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -21,21 +22,20 @@ class ScoreWeights:
 
     def __post_init__(self) -> None:
         validate(self)
-        validate(self)
         if not any(self.active.values()):
-            raise UserError("every weight of the fit score is 0; at least one term must count")
+            raise UserError("expected at least one term of the fit score with a weight other than 0, got none")
 
     @classmethod
     def default_for(cls, answered: Collection[str]) -> "ScoreWeights":
-        """Weigh the sides, which measured best, as far as models answer them; else whatever they answer."""
-        counted = {"left", "right"} & set(answered) or set(answered)
-        return cls(**{term: float(term in counted) for term in TERMS})
+        """Weigh `left` and `right`, which measured best, as far as models answer them, or else all answered terms."""
+        weighted = {"left", "right"} & set(answered) or set(answered)
+        return cls(**{term: float(term in weighted) for term in TERMS})
 
     @property
     def active(self) -> dict[str, float]:
-        """The terms that count, in the order of Eq. 3."""
+        """Return the terms with a weight other than 0, in the order of Eq. 3."""
         return {name: weight for name, weight in asdict(self).items() if weight}
 
     def combine(self, terms: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Add up S from its terms."""
+        """Return S, the weighted sum of its terms."""
         return np.sum([weight * terms[term] for term, weight in self.active.items()], axis=0)

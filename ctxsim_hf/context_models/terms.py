@@ -1,4 +1,4 @@
-"""The terms of the fit score S (Eq. 3), each of which some context model answers."""
+"""The terms of the fit score S (Eq. 3), which context models answer."""
 
 TERMS = ("discriminative", "sentence", "left", "right")
-DIRECTIONS = TERMS[1:]  # what a generator generates; the place in this tuple is the `direction_ids` value
+DIRECTIONS = TERMS[1:]  # what a generator generates; `direction_ids` are indices into this tuple

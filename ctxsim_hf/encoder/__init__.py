@@ -1,1 +1,1 @@
-"""Sentences to vectors: the surrogate's model and whatever runs it."""
+"""Sentence encoders: the model of surrogates, and running it with torch or ONNX."""

@@ -1,4 +1,4 @@
-"""`ctxsim encode`: a text file, one sentence a line -> a `.npy` file, one vector a line."""
+"""A text file with one sentence per line -> a `.npy` file with one vector per row: `ctxsim encode`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,14 +15,17 @@ from ctxsim_hf.runtime.validation import Count
 @dataclass(kw_only=True)
 class EncodeArguments(Arguments):
     surrogate: str = HfArg(help="Folder of a surrogate, or its id on the Hub.")
-    input: str = HfArg(help="Text file, one sentence a line; an empty line is an empty sentence.")
-    output: str = HfArg(help="The .npy file to write: row i is the vector of line i, counted from 0.")
-    normalize: bool = HfArg(default=False, help="Vectors of length 1.")
-    tokens_per_batch: Count | None = HfArg(default=None, help="Tokens of one batch, padding included.")
-    num_processes: Count = HfArg(default=1, help="Encode on so many processes.")
+    input: str = HfArg(help="Text file with one sentence per line; an empty line is an empty sentence.")
+    output: str = HfArg(help="The .npy file to write; row i is the vector of line i, counting from 0.")
+    normalize: bool = HfArg(default=False, help="Scale vectors to length 1.")
+    tokens_per_batch: Count | None = HfArg(
+        default=None, help="Tokens in a batch, padding included; by default what suits the device."
+    )
+    num_processes: Count = HfArg(default=1, help="Number of processes.")
 
 
 def run(arguments: EncodeArguments) -> str:
+    """Write the vectors and return a line that says so."""
     lines = Lines(Path(arguments.input))
     encoder = SentenceEncoder.from_pretrained(arguments.surrogate)
     vectors = encoder.encode(
@@ -32,11 +35,11 @@ def run(arguments: EncodeArguments) -> str:
         tokens_per_batch=arguments.tokens_per_batch,
         num_processes=arguments.num_processes,
     )
-    return f"{len(vectors)} vectors of {vectors.shape[1]} numbers in {arguments.output}"
+    return f"wrote {len(vectors)} vectors of size {vectors.shape[1]} to {arguments.output}"
 
 
 class Lines:
-    """The lines of a text file, counted now and read when asked for."""
+    """The lines of a text file, which are counted at once and read lazily."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

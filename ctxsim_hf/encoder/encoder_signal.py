@@ -1,4 +1,4 @@
-"""Sentence encoders as signals: the cosine of two sentences' vectors."""
+"""Sentence encoders as signals: two sentences -> the cosine of their vectors."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,9 +11,10 @@ Encode = Callable[[list[str]], np.ndarray]
 
 
 class EncoderSignal:
-    """
+    """The signal `encoder`.
+
     Args:
-        encode: Sentences to their vectors, (sentences, vector size). It is given each distinct sentence once.
+        encode: Maps sentences to vectors, (sentences, vector size). It gets each distinct sentence once.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -21,7 +22,7 @@ class EncoderSignal:
 
     @classmethod
     def open(cls, folder: Path) -> "EncoderSignal":
-        """Open a surrogate, or anything else that SentenceTransformer opens."""
+        """Open a surrogate, or any folder that SentenceTransformer opens."""
         from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
         try:
@@ -31,17 +32,17 @@ class EncoderSignal:
         return cls(lambda sentences: np.asarray(encoder.encode(sentences)))
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return vectors of length 1, zeros where the encoder gives zeros: (sentences, vector size)."""
+        """Return vectors of length 1, except where the encoder gives zeros: (sentences, vector size)."""
         vectors = np.asarray(self.encode(list(sentences)))
         if vectors.ndim != 2 or len(vectors) != len(sentences):
             raise UserError(
-                f"expected a vector for each of {len(sentences)} sentences, the encoder gave {vectors.shape}"
+                f"expected a vector of each of {len(sentences)} sentences from the encoder, got {vectors.shape}"
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths == 0, 1, lengths)
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Return cosines; 0 where either vector is zero."""
+        """Return the cosine of each pair, 0 if either vector is zero."""
         places = {sentence: place for place, sentence in enumerate(dict.fromkeys([*sentences1, *sentences2]))}
         vectors = self.vectors(list(places))
         first, second = ([places[sentence] for sentence in side] for side in (sentences1, sentences2))
@@ -53,8 +54,8 @@ def _sentence_transformer(folder: Path) -> Encode:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise UserError(
-            f"{str(folder)!r} is no surrogate and opens with sentence-transformers only: pip install "
-            "sentence-transformers"
+            f"{str(folder)!r} is not a surrogate, and opening it as another encoder needs sentence-transformers: "
+            "pip install sentence-transformers"
         ) from error
     try:
         model = SentenceTransformer(str(folder), trust_remote_code=False)

@@ -1,10 +1,10 @@
-"""Turns sentences into vectors whose cosine is their similarity: the fast stand-in for Origin (paper, section 3.4).
+"""Sentences -> vectors whose cosine is their similarity: the fast surrogate of Origin (paper, section 3.4).
 
     h = mean of the last layer's states over a sentence's tokens,    similarity = cos(h_1, h_2)
     loss = mean of (similarity - Origin's score)^2
 
-[`SurrogateModel`] reads one sentence at a time. [`CrossSurrogateModel`] reads both at once, `<s> s1 </s></s> s2 </s>`,
-and gives the score itself.
+[`SurrogateModel`] reads one sentence at a time. [`CrossSurrogateModel`] reads both together,
+`<s> s1 </s></s> s2 </s>`, and predicts the score.
 """
 
 import os
@@ -34,16 +34,17 @@ from ctxsim_hf.encoder.sentence_transformers_files import (
 
 @dataclass
 class SurrogateOutput(ModelOutput):
-    """
+    """Output of [`SurrogateModel`].
+
     Args:
-        loss (`torch.FloatTensor`, *optional*): Mean squared error of the similarities, when labels were given.
-        last_hidden_state (`torch.FloatTensor` of shape `(sentences, tokens, hidden)`)
-        sentence_embedding (`torch.FloatTensor` of shape `(sentences, hidden)`)
-        similarity (`torch.FloatTensor` of shape `(pairs,)`, *optional*): Cosine, when pairs were given.
-        hidden_states, attentions (*optional*): As the encoder's, when asked for.
+        loss (`torch.FloatTensor`, *optional*): Mean squared error of the similarities, if labels were given.
+        last_hidden_state (`torch.FloatTensor` of shape `(sentences, tokens, hidden)`): The states of the last layer.
+        sentence_embedding (`torch.FloatTensor` of shape `(sentences, hidden)`): The pooled states.
+        similarity (`torch.FloatTensor` of shape `(pairs,)`, *optional*): Cosines, if pairs were given.
+        hidden_states, attentions (*optional*): Those of the encoder, if requested.
     """
 
-    # Without labels the first is the encoder's first too, which is what code written for that one asks for.
+    # Without labels the first item is `last_hidden_state`, as code written for the plain encoder expects.
     loss: torch.Tensor | None = None
     last_hidden_state: torch.Tensor | None = None
     sentence_embedding: torch.Tensor | None = None
@@ -56,37 +57,36 @@ HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "proxies", "
 
 
 class SurrogateModel(PreTrainedModel):
-    r"""
-    An encoder and the pooling of its states.
+    r"""An encoder and the pooling of its states.
 
-    One class covers many architectures, since all that it asks of an encoder is `last_hidden_state`: `encoder` is
-    transformers' own model of whatever type the configuration names (BERT, RoBERTa, DistilBERT, MPNet, ModernBERT,
-    ...), and the pooling has no weights. So a surrogate's folder is that of the plain encoder, with its `model_type`
-    and the names of its weights, and nobody needs this package to open it: `AutoModel` gives the plain encoder, and
-    `SentenceTransformer`, for which the pooling is written beside it, the same vectors. After `import ctxsim_hf`
-    AutoModel gives a SurrogateModel, by `architectures`; see registration.py. Likewise
-    `SurrogateModel.from_pretrained` opens any encoder, with or without a head, and takes over the pooling of a
+    One class covers many architectures, since it only needs `last_hidden_state` of an encoder: `encoder` is the model
+    of transformers for the type in the configuration (BERT, RoBERTa, DistilBERT, MPNet, ModernBERT, ...), and the
+    pooling has no weights. So the folder of a surrogate is that of the plain encoder, with its `model_type` and the
+    names of its weights, and this package is not needed to open it: `AutoModel` gives the plain encoder, and
+    `SentenceTransformer`, for which the pooling is saved too, gives the same vectors. After `import ctxsim_hf`,
+    `AutoModel` gives a `SurrogateModel` if `architectures` names it; see registration.py. Conversely,
+    `SurrogateModel.from_pretrained` opens any encoder, with or without a head, with the pooling of a
     sentence-transformers folder.
 
     Args:
-        config (`PreTrainedConfig`): Of the plain encoder.
+        config (`PreTrainedConfig`): Configuration of the plain encoder.
         add_pooling_layer (`bool`): Passed on to encoders that have such an argument. Sentence-transformers passes it
-            to whatever AutoModel gives; our pooling has no use for it.
-        pooling (`Pooling`): How states become a vector; the mean by default.
+            to the result of AutoModel; our pooling does not use it.
+        pooling (`Pooling`, *optional*): How states become a vector. None means their mean.
     """
 
-    config_class = AutoConfig  # which gives each encoder its own
+    config_class = AutoConfig  # each encoder has its own
     base_model_prefix = "encoder"
     supports_gradient_checkpointing = True
-    # The encoder settles which attention it has; this class agrees to any.
+    # The encoder decides which attention it supports.
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
-    # Poolers and heads of the checkpoint that one starts from.
+    # Poolers and heads of the checkpoint that training starts from.
     _keys_to_ignore_on_load_unexpected = (r"pooler", r"^(?!encoder\.)")
 
     def __init__(
         self, config: PreTrainedConfig, add_pooling_layer: bool = False, pooling: Pooling | None = None
     ) -> None:
-        encoder = new_encoder(config, add_pooling_layer)  # before this class looks at the attention
+        encoder = new_encoder(config, add_pooling_layer)  # first, since it sets the attention in the configuration
         super().__init__(config)
         self.encoder = encoder
         self.pooling = pooling or Pooling()
@@ -94,12 +94,12 @@ class SurrogateModel(PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
-        """Open a surrogate, or an encoder to make one of: see `PreTrainedModel.from_pretrained`."""
+        """Open a surrogate, or any encoder, as a surrogate: see `PreTrainedModel.from_pretrained`."""
         name, hub = pretrained_model_name_or_path, {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
         config = kwargs.get("config")
         if not isinstance(config, PreTrainedConfig):
             config = AutoConfig.from_pretrained(config or name, **hub)
-        # Under this name a checkpoint with a head keeps the encoder.
+        # A checkpoint with a head stores the encoder under this prefix.
         kwargs.setdefault("key_mapping", {rf"^{encoder_class(config).base_model_prefix}\.": "encoder."})
         kwargs.setdefault("pooling", read_pooling(name, **hub))
         return super().from_pretrained(name, *args, **kwargs)
@@ -117,12 +117,13 @@ class SurrogateModel(PreTrainedModel):
         labels: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> SurrogateOutput:
-        r"""
-        Pairs are named by the places of their sentences, so a sentence that stands in many pairs is read once.
+        r"""Compute sentence embeddings, the similarities of pairs, and the loss if labels are given.
+
+        Pairs are given by indices of sentences, so a sentence that occurs in many pairs is encoded once.
 
         Args:
-            input_ids (`(sentences, tokens)`): Each sentence with the marks of its tokenizer, padded.
-            attention_mask (`(sentences, tokens)`, *optional*): 0 at padding. None takes the pad id for padding.
+            input_ids (`(sentences, tokens)`): Sentences with the special tokens of the tokenizer, padded.
+            attention_mask (`(sentences, tokens)`, *optional*): 0 at padding. None masks the pad id.
             sentence1_index, sentence2_index (`(pairs,)`, *optional*): Rows of `input_ids`. None gives no similarity.
             labels (`(pairs,)`, *optional*): The score of each pair. None gives no loss.
         """
@@ -131,7 +132,7 @@ class SurrogateModel(PreTrainedModel):
         check_tokens(input_ids, attention_mask)
         longest = max_tokens(self.config)
         if longest is not None and input_ids.shape[1] > longest:
-            raise ValueError(f"Sentences may have {longest} tokens, got {input_ids.shape[1]}. Truncate them.")
+            raise ValueError(f"Sentences may have at most {longest} tokens, got {input_ids.shape[1]}. Truncate them.")
         outputs = self.encoder(input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         embedding = POOLINGS[self.pooling.mode](outputs.last_hidden_state, attention_mask)
         if self.pooling.normalize:
@@ -156,38 +157,38 @@ class SurrogateModel(PreTrainedModel):
         state_dict: dict[str, torch.Tensor] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Save the plain encoder, and what sentence-transformers asks for beside it. With the tokenizer saved to the
-        same folder, `SentenceTransformer(folder)` gives the same vectors."""
+        """Save the plain encoder and the files of sentence-transformers. With the tokenizer saved to the same folder,
+        `SentenceTransformer(folder)` gives the same vectors."""
         weights = self.state_dict() if state_dict is None else state_dict
         weights = {name.removeprefix("encoder."): weight for name, weight in weights.items()}
-        kwargs["save_original_format"] = False  # that of the checkpoint it started from, which may have had a head
+        kwargs["save_original_format"] = False  # the checkpoint it started from may have had a head
         super().save_pretrained(save_directory, is_main_process=is_main_process, state_dict=weights, **kwargs)
         if is_main_process:
             write_sentence_transformer_files(save_directory, self.config, self.pooling)
 
 
 class CrossSurrogateModel(RobertaForSequenceClassification):
-    """A RobertaForSequenceClassification of one regression label: `logits` (pairs, 1) are the scores, and the loss is
-    their mean squared error. Reads `tokenizer(sentences1, sentences2)`."""
+    """A RobertaForSequenceClassification with one regression label: `logits` (pairs, 1) are the scores, and the loss
+    is their mean squared error. The input is `tokenizer(sentences1, sentences2)`."""
 
     def __init__(self, config: RobertaConfig) -> None:
         config.num_labels = 1
         config.problem_type = "regression"
-        # Else sentence-transformers' CrossEncoder would put a sigmoid over the score.
+        # Otherwise CrossEncoder of sentence-transformers would apply a sigmoid to the score.
         config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
         super().__init__(config)
 
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], is_main_process: bool = True, **kwargs: Any
     ) -> None:
-        """As SurrogateModel's, for `CrossEncoder(folder)`."""
+        """Save the model and the files of sentence-transformers, so that `CrossEncoder(folder)` opens it."""
         super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
         if is_main_process:
             write_cross_encoder_files(save_directory, self.config)
 
 
 def mean_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-    """The mean over each sentence's real tokens: (sentences, tokens, hidden) -> (sentences, hidden).
+    """Return the mean over the real tokens of each sentence: (sentences, tokens, hidden) -> (sentences, hidden).
 
     A sentence whose mask is all zero gets the zero vector.
     """
@@ -196,7 +197,7 @@ def mean_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> to
 
 
 def cls_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-    """The state of each sentence's first real token: (sentences, tokens, hidden) -> (sentences, hidden)."""
+    """Return the state of each sentence's first real token: (sentences, tokens, hidden) -> (sentences, hidden)."""
     first = attention_mask.to(torch.int64).argmax(1)[:, None, None]
     return token_states.gather(1, first.expand(-1, 1, token_states.shape[2]))[:, 0]
 

@@ -1,5 +1,5 @@
-"""Some sentences -> their vectors, with little work: they are tokenised once, duplicates are encoded once, and
-those of like length share a batch, so that little of it is padding."""
+"""A part of the sentences -> their vectors. Duplicates are encoded once, and sentences of similar length share a
+batch, so that little of it is padding."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,55 +13,62 @@ from ctxsim_hf.text.tokenized import tokenize_sentences
 
 
 class VectorModel(Protocol):
-    """What an encoder asks of a model, whatever runs it."""
+    """A model as an encoder needs it, with torch, ONNX or anything else behind it."""
 
     vector_size: int
-    tokens_per_batch: int  # that suit it, padding included
+    tokens_per_batch: int  # the default, padding included
 
     def __call__(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Twice (sentences, tokens) int64 -> (sentences, vector_size) float32."""
+        """Return vectors: two int64 arrays (sentences, tokens) -> float32 (sentences, vector_size)."""
         ...
 
 
 class SentenceTokenizer(Protocol):
-    """What an encoder asks of a tokenizer: transformers' fast ones, or [`PlainTokenizer`]."""
+    """A tokenizer as an encoder needs it: a fast one of transformers, or a [`PlainTokenizer`]."""
 
     pad_token_id: int
 
     def __call__(self, sentences: list[str], **options: Any) -> Any:
-        """The ids of each sentence under `input_ids`; `add_special_tokens` says whether with the marks."""
+        """Return the ids of each sentence as `input_ids`, with special tokens if `add_special_tokens`."""
         ...
 
 
 class EncodeSettings(NamedTuple):
+    """The settings of one call of `encode`."""
+
     tokens_per_batch: int  # padding included
     normalize: bool
 
 
 class EncodedPart(NamedTuple):
+    """The vectors of a part of the sentences."""
+
     vectors: np.ndarray  # (sentences, vector size)
-    too_long: np.ndarray  # places of sentences that were cut
+    too_long: np.ndarray  # positions of sentences that were truncated
 
 
 @dataclass(frozen=True)
 class PartEncoder:
+    """Tokenises and encodes a part of the sentences."""
+
     model: VectorModel
     tokenizer: SentenceTokenizer
-    max_tokens: int  # of a sentence, marks included
+    max_tokens: int  # of a sentence, special tokens included
 
     @cached_property
     def marks(self) -> Marks:
+        """Return the special tokens around a sentence."""
         return Marks.of(self.tokenizer)
 
     def __call__(
         self, sentences: Sequence[str], settings: EncodeSettings, progress: Callable[[int], object]
     ) -> EncodedPart:
-        """Encode sentences; `progress` is told how many more are done."""
+        """Encode sentences. `progress` is called with the number of sentences of each batch."""
         numbers = {sentence: number for number, sentence in enumerate(dict.fromkeys(sentences))}
         tokens = tokenize_sentences(self.tokenizer, list(numbers))
         longest = self.max_tokens - self.marks.size
         lengths = np.minimum(tokens.lengths, longest) + self.marks.size
-        vectors = np.zeros((len(tokens), self.model.vector_size), np.float32)  # which is that of no token at all
+        vectors = np.zeros((len(tokens), self.model.vector_size), np.float32)  # sentences without tokens stay zero
         for rows in _batches(lengths, settings.tokens_per_batch):
             vectors[rows] = self.model(*self.marks.frame(tokens, rows, longest))
             progress(len(rows))
@@ -73,8 +80,7 @@ class PartEncoder:
 
 
 def _batches(lengths: np.ndarray, tokens_per_batch: int) -> Iterator[np.ndarray]:
-    """Rows of like lengths, the longest first: what is too much for the memory fails at once. Empty rows are left
-    out."""
+    """Yield non-empty rows of similar lengths, the longest first, so that a lack of memory shows at once."""
     order = np.argsort(-lengths, kind="stable")[: int((lengths > 0).sum())]
     start = 0
     while start < len(order):

@@ -1,4 +1,4 @@
-"""Sentences -> vectors, and how alike sentences are by them."""
+"""Sentences -> vectors and similarities."""
 
 import logging
 import os
@@ -24,31 +24,32 @@ from ctxsim_hf.encoder.part_encoder import (
 from ctxsim_hf.encoder.vector_file import VectorFile
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.parallel import ordered_map
-from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence, check_two_lists
+from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence
 
 if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
 
-SENTENCES_PER_PART = 50_000  # held in memory and sorted by length together
+SENTENCES_PER_PART = 50_000  # in memory and sorted by length together
 
 
 class Source(NamedTuple):
-    """What it takes to open an encoder once more, in another process."""
+    """What another process needs to open the same encoder."""
 
     folder: str
     device: str | None
 
 
 class SentenceEncoder:
-    r"""
-    Opened by [`~SentenceEncoder.from_pretrained`], or made of a model in memory:
+    r"""Encodes sentences with a surrogate.
+
+    Open one with [`~SentenceEncoder.from_pretrained`], or make one of a model in memory:
     `SentenceEncoder(TorchSurrogate(model), tokenizer, max_tokens)`.
 
-    A vector depends on nothing but its sentence, to 1e-5: not on the batch, nor on what else is encoded. A sentence of
-    more than `max_tokens` tokens is cut, and one warning says how many were. An empty sentence has a vector like any
-    other, that of its tokenizer's marks, such as `<s></s>`; of a tokenizer without marks, zeros.
+    A vector depends on nothing but its sentence, to 1e-5: neither on the batch nor on what else is encoded. A sentence
+    of more than `max_tokens` tokens is truncated, and one warning says how many were. The vector of an empty sentence
+    is that of its special tokens, such as `<s></s>`, or zero if the tokenizer has none.
     """
 
     def __init__(
@@ -61,30 +62,31 @@ class SentenceEncoder:
     def from_pretrained(
         cls, surrogate: str | Path, device: str | None = None, num_threads: int | None = None
     ) -> "SentenceEncoder":
-        r"""
+        r"""Open a surrogate.
+
         Args:
-            surrogate (`str` or `Path`): Folder of a surrogate, or its id on the Hub; one made by `ctxsim export` too,
-                which runs without torch and whose vectors always have length 1.
-            device (`str`, *optional*): Where torch runs it. None takes a GPU if there is one.
-            num_threads (`int`, *optional*): On a CPU. None takes as many as suit.
+            surrogate (`str` or `Path`): Folder of a surrogate, or its id on the Hub. It may be made by
+                `ctxsim export`; it then runs without torch, and its vectors always have length 1.
+            device (`str`, *optional*): Device of torch. None takes a GPU if there is one.
+            num_threads (`int`, *optional*): Number of threads on a CPU. None keeps the default.
         """
         path = find_surrogate(surrogate)
         if (path / ONNX_SETTINGS).exists():
             if device not in (None, "cpu"):
-                raise UserError(f"a surrogate in ONNX runs on the CPU, got the device {device!r}")
+                raise UserError(f"an ONNX surrogate runs on the CPU, got the device {device!r}; leave it out")
             return cls(*open_onnx(path, num_threads), Source(str(path), device))
-        from ctxsim_hf.encoder.torch_surrogate import open_torch  # seconds, and not needed for the other kind
+        from ctxsim_hf.encoder.torch_surrogate import open_torch  # takes seconds, and ONNX does not need it
 
         return cls(*open_torch(path, device, num_threads), Source(str(path), device))
 
     @property
     def where(self) -> str | None:
-        """The folder it was opened from; None for a model in memory."""
+        """Return the folder of the encoder, or None for a model in memory."""
         return None if self._source is None else str(Path(self._source.folder).resolve())
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """One digest of all that shapes a vector; None for a model in memory."""
+        """Return one digest of the weights and the tokenizer, or None for a model in memory."""
         return None if self._source is None else fingerprint(Path(self._source.folder))
 
     def encode(
@@ -97,28 +99,26 @@ class SentenceEncoder:
         tokens_per_batch: int | None = None,
         num_processes: int = 1,
     ) -> "np.ndarray | torch.Tensor":
-        r"""
-        The vectors of sentences, in their order: (sentences, vector size), float32.
+        r"""Return the vectors of sentences, in their order: (sentences, vector size), float32.
 
-        Sentences are read and encoded in parts of 50,000. With `output` only the parts under way are in memory, so
-        neither the sentences nor the vectors need to fit, and the same call goes on after an interruption; without it,
-        all vectors are. A part's duplicates are encoded once.
+        Sentences are read and encoded in parts of 50,000, and duplicates within a part are encoded once. With
+        `output`, only the current parts are in memory, and the same call resumes after an interruption.
 
         Args:
-            sentences: Anything that gives strings one by one.
-            normalize_embeddings (`bool`): Vectors of length 1, whose dot product is the similarity.
-            convert_to_tensor (`bool`): A torch tensor, on the CPU, instead of a numpy array.
-            output (`str` or `Path`, *optional*): Write a `.npy` file and return it memory-mapped. None writes none.
-                What was interrupted stays beside it, in `<output>.partial`.
-            tokens_per_batch (`int`, *optional*): Tokens of one batch, padding included; a longer sentence is a batch
-                of its own. None takes what suits the device.
-            num_processes (`int`): Encode on so many processes, which share the cores; each takes seconds to start. As
-                ever with processes, a script that asks for them must guard its start with `__name__ == "__main__"`.
+            sentences: Any iterable of strings.
+            normalize_embeddings (`bool`): Scale vectors to length 1, so that their dot product is the similarity.
+            convert_to_tensor (`bool`): Return a torch tensor, on the CPU, instead of a numpy array.
+            output (`str` or `Path`, *optional*): Write a `.npy` file and return it memory-mapped. An interrupted run
+                leaves `<output>.partial`. None keeps the vectors in memory.
+            tokens_per_batch (`int`, *optional*): Tokens in a batch, padding included; a longer sentence is a batch of
+                its own. None takes what suits the device.
+            num_processes (`int`): Number of processes, which share the cores; each takes seconds to start. A script
+                that uses more than one must guard its entry point with `if __name__ == "__main__":`.
         """
         if isinstance(sentences, str):
-            raise UserError("encode takes a list of sentences; got a string. Put it in a list")
+            raise UserError("expected a list of sentences, got a string; put it in a list")
         if output is not None and convert_to_tensor:
-            raise UserError("output gives a memory-mapped numpy array; leave out convert_to_tensor or output")
+            raise UserError("output returns a memory-mapped numpy array; leave out convert_to_tensor or output")
         for name, value in (("tokens_per_batch", tokens_per_batch), ("num_processes", num_processes)):
             if value is not None and value < 1:
                 raise UserError(f"{name} must be at least 1, got {value}")
@@ -140,51 +140,41 @@ class SentenceEncoder:
     def _encode_to_file(
         self, output: Path, sentences: Iterable[str], settings: EncodeSettings, num_processes: int
     ) -> None:
-        # Of a model in memory nobody knows whether it is still the same.
+        # A model in memory has no fingerprint, so its runs are never resumed.
         recipe = {"surrogate": self.fingerprint or os.urandom(16).hex(), **settings._asdict()}
         file = VectorFile(output, self.model.vector_size, recipe)
-        file.done.recall(sentences)
-        file.write(self.encode_parts(sentences, settings, num_processes, file.done.rows))
+        file.finished.restore(sentences)
+        file.write(self.encode_parts(sentences, settings, num_processes, file.finished.rows))
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """The cosine of each pair, (pairs,)."""
+        """Return the cosine of each pair, (pairs,)."""
         check_pairs(sentences1, sentences2)
-        first, second = self._encode_both(sentences1, sentences2)
+        vectors = np.asarray(self.encode([*sentences1, *sentences2], normalize_embeddings=True))
+        first, second = np.split(vectors, [len(sentences1)])
         return np.einsum("ij,ij->i", first, second, dtype=np.float64)
-
-    def similarity_matrix(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """The cosine of each of the first with each of the second, (sentences1, sentences2)."""
-        check_two_lists(sentences1, sentences2)
-        first, second = self._encode_both(sentences1, sentences2)
-        return first @ second.T
-
-    def _encode_both(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> list[np.ndarray]:
-        """Vectors of length 1."""
-        vectors = self.encode([*sentences1, *sentences2], normalize_embeddings=True)
-        return np.split(np.asarray(vectors), [len(sentences1)])
 
     def encode_parts(
         self, sentences: Iterable[str], settings: EncodeSettings, num_processes: int = 1, first: int = 0
     ) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Sentences and their vectors, part by part, from the sentence `first` on."""
+        """Yield sentences and their vectors, part by part, starting with sentence number `first`."""
         number = len(sentences) if isinstance(sentences, Sized) else None
         size = SENTENCES_PER_PART
         if number and num_processes > 1:
-            size = min(size, -(-number // (4 * num_processes)))  # some for every process
-        row, cut, first_cut = first, 0, 0
-        under_way: deque[list[str]] = deque()
-        parts = _checked_parts(sentences, size, first, under_way)
+            size = min(size, -(-number // (4 * num_processes)))  # several parts for every process
+        row, truncated, first_truncated = first, 0, 0
+        pending: deque[list[str]] = deque()
+        parts = _checked_parts(sentences, size, first, pending)
         with tqdm(total=number, initial=first, desc="encode", unit="sentence", disable=None, delay=1) as bar:
             for part in self._map(parts, settings, num_processes, bar.update):
-                if not cut and len(part.too_long):
-                    first_cut = row + int(part.too_long[0])
-                cut += len(part.too_long)
+                if not truncated and len(part.too_long):
+                    first_truncated = row + int(part.too_long[0])
+                truncated += len(part.too_long)
                 row += len(part.vectors)
-                yield under_way.popleft(), part.vectors
-        if cut:
+                yield pending.popleft(), part.vectors
+        if truncated:
             logger.warning(
-                f"{cut} of {row - first} sentences have more than {self.max_tokens} tokens and were cut, "
-                f"the first is sentence {first_cut}"
+                f"{truncated} of {row - first} sentences have more than {self.max_tokens} tokens and were truncated; "
+                f"the first is sentence {first_truncated}"
             )
 
     def _map(
@@ -201,32 +191,30 @@ class SentenceEncoder:
         if self._source is None:
             raise UserError("num_processes needs an encoder opened by from_pretrained: each process opens the folder")
         threads = max(1, (default_threads() or os.cpu_count() or 1) // num_processes)
-        encode_part = partial(_encode_elsewhere, self._source, threads, settings)
+        encode_part = partial(_encode_in_worker, self._source, threads, settings)
         for part in ordered_map(encode_part, parts, num_processes):
             progress(len(part.vectors))
             yield part
 
 
-def _checked_parts(
-    sentences: Iterable[str], size: int, first: int, under_way: deque[list[str]]
-) -> Iterator[list[str]]:
-    """Parts of sentences from `first` on; they are also put into `under_way`, for whoever has their vectors."""
+def _checked_parts(sentences: Iterable[str], size: int, first: int, pending: deque[list[str]]) -> Iterator[list[str]]:
+    """Yield parts of sentences, starting with number `first`, and append them to `pending` until they have vectors."""
     iterator = islice(sentences, first, None)
     while part := list(islice(iterator, size)):
         for place, sentence in enumerate(part, first):
             check_sentence(sentence, f"sentence {place}")
-        under_way.append(part)
+        pending.append(part)
         yield part
         first += len(part)
 
 
-def _encode_elsewhere(source: Source, threads: int, settings: EncodeSettings, sentences: list[str]) -> EncodedPart:
-    return _encoder_of_this_process(source, threads).encode_part(sentences, settings, lambda number: None)
+def _encode_in_worker(source: Source, threads: int, settings: EncodeSettings, sentences: list[str]) -> EncodedPart:
+    return _open_in_worker(source, threads).encode_part(sentences, settings, lambda number: None)
 
 
 @cache
-def _encoder_of_this_process(source: Source, threads: int) -> SentenceEncoder:
+def _open_in_worker(source: Source, threads: int) -> SentenceEncoder:
     from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()  # of opening the folder: every process would show one
+    disable_progress_bar()  # else every process shows one while it opens the folder
     return SentenceEncoder.from_pretrained(*source, num_threads=threads)

@@ -1,7 +1,7 @@
-"""What sentence-transformers reads beside a model and its tokenizer: written, so that it opens our folders with no
-flag, and read, so that we make the same vectors of its folders.
+"""The files of sentence-transformers beside a model and its tokenizer. They are written so that it opens our folders,
+and read so that we compute the same vectors from its folders.
 
-The spellings written are the older ones, which every release reads.
+They are written in the older format, which every release reads.
 """
 
 import json
@@ -22,15 +22,15 @@ POOLING_FLAGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_to
 
 @dataclass(frozen=True)
 class Pooling:
-    """How the states of tokens become a sentence's vector: their mean, or the first one (cls)."""
+    """How the states of tokens become the vector of a sentence: their mean, or the first one (cls)."""
 
     mode: str = "mean"
-    normalize: bool = False  # vectors of length 1
+    normalize: bool = False  # whether vectors are scaled to length 1
 
 
 def read_pooling(surrogate: str | os.PathLike[str], **hub: Any) -> Pooling:
-    """Return what follows the encoder in a folder or a repository of the Hub; the mean where nothing is said. Refuse
-    what would turn its states into other vectors than ours."""
+    """Return the pooling in a folder or a repository of the Hub, or the mean if there is none; refuse modules that we
+    do not support."""
     kinds, pooling = [], Pooling().mode
     for module in _read(surrogate, "modules.json", hub) or ():
         kind = module["type"].rsplit(".", 1)[-1]
@@ -42,13 +42,13 @@ def read_pooling(surrogate: str | os.PathLike[str], **hub: Any) -> Pooling:
     if kinds not in ([], ["Transformer"], ["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise UserError(
             f"expected an encoder with mean or cls pooling, and perhaps Normalize, in {str(surrogate)!r}, "
-            f"found {', '.join(kinds)}; sentence-transformers can open it"
+            f"found {', '.join(kinds)}; open it with sentence-transformers instead"
         )
     return Pooling(pooling, "Normalize" in kinds)
 
 
 def _pooling_modes(settings: dict[str, Any]) -> list[str]:
-    """Return the modes in today's spelling, `pooling_mode`, or the older one, a flag for each."""
+    """Return the modes, in the current format (`pooling_mode`) or in the older one, a flag for each."""
     if "pooling_mode" in settings:
         modes = settings["pooling_mode"]
         return [modes] if isinstance(modes, str) else list(modes)
@@ -66,8 +66,8 @@ def _read(surrogate: str | os.PathLike[str], name: str, hub: dict[str, Any]) -> 
 def write_sentence_transformer_files(
     folder: str | os.PathLike[str], config: PreTrainedConfig, pooling: Pooling
 ) -> None:
-    """Write what `SentenceTransformer` reads."""
-    # Else it makes a pooling layer of random weights, and says so.
+    """Write the files of `SentenceTransformer`."""
+    # Otherwise it makes a pooling layer with random weights, and warns.
     transformer = {"model_args": {"add_pooling_layer": False}} if takes_pooling_layer(encoder_class(config)) else {}
     modules = ("Transformer", "Pooling", "Normalize") if pooling.normalize else ("Transformer", "Pooling")
     _write(Path(folder), config, transformer, modules, {"similarity_fn_name": "cosine"})
@@ -76,7 +76,7 @@ def write_sentence_transformer_files(
 
 
 def write_cross_encoder_files(folder: str | os.PathLike[str], config: PreTrainedConfig) -> None:
-    """Write what `CrossEncoder` reads."""
+    """Write the files of `CrossEncoder`."""
     transformer = {"transformer_task": "sequence-classification"}
     _write(Path(folder), config, transformer, ("Transformer",), {"model_type": "CrossEncoder"})
 
@@ -95,8 +95,8 @@ def _write(
         for i, name in enumerate(modules)
     ]
     _write_json(folder / "modules.json", rows)
-    # A sentence-transformers that saves our model within its own has written this one before, perhaps with prompts;
-    # the others it writes afterwards.
+    # When sentence-transformers saves our model inside its own, it has already written this file, perhaps with
+    # prompts; it writes the others afterwards.
     if not (folder / "config_sentence_transformers.json").exists():
         _write_json(folder / "config_sentence_transformers.json", {"prompts": {}} | whole)
 

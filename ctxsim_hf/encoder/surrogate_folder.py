@@ -1,4 +1,4 @@
-"""A surrogate's folder -> its parts, checked: whatever opens gives the vectors that sentence-transformers gives."""
+"""The folder of a surrogate -> its parts, with checks that the vectors will be those of sentence-transformers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,39 +13,45 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.text.marks import Marks
 
-NO_LIMIT = 2**31 - 1  # of a tokenizer and an encoder that both set none
+NO_LIMIT = 2**31 - 1  # if neither the tokenizer nor the encoder sets a limit
 
 
 @dataclass(frozen=True)
 class SurrogateFolder:
+    """A surrogate on disk: its configuration, tokenizer, pooling and maximum length."""
+
     path: Path
     config: PreTrainedConfig
     tokenizer: TokenizersBackend
     pooling: Pooling
-    max_tokens: int  # of a sentence, marks included
+    max_tokens: int  # of a sentence, special tokens included
 
     @classmethod
     def open(cls, path: Path) -> "SurrogateFolder":
-        for name in ("config.json", "tokenizer.json"):  # without the latter AutoTokenizer makes up an empty one
+        """Read and check a folder, without its weights."""
+        for name in ("config.json", "tokenizer.json"):  # without the latter, AutoTokenizer makes an empty one
             if not (path / name).exists():
                 raise UserError(f"expected a surrogate and its tokenizer in {str(path)!r}, but it has no {name}")
         config, tokenizer = AutoConfig.from_pretrained(path), AutoTokenizer.from_pretrained(path)
         _check_config(config, path)
         _check_tokenizer(tokenizer, config, path)
         _check_text(path)
-        # As sentence-transformers decides it, so that both truncate alike.
+        # As in sentence-transformers, so that both truncate at the same length.
         longest = read_json(path / "sentence_bert_config.json").get("max_seq_length") or tokenizer.model_max_length
         longest = min(longest, max_tokens(config) or NO_LIMIT, NO_LIMIT)
         if longest <= (marks := Marks.of(tokenizer).size):
-            raise UserError(f"{str(path)!r} reads {longest} tokens, and {marks} of them are its tokenizer's marks")
+            raise UserError(f"{str(path)!r} has room for {longest} tokens, and {marks} of them are special tokens")
         return cls(path, config, tokenizer, read_pooling(path), longest)
 
     def load_model(self) -> SurrogateModel:
+        """Load the model; refuse a folder that lacks weights."""
         model, report = SurrogateModel.from_pretrained(
             self.path, config=self.config, pooling=self.pooling, output_loading_info=True
         )
         if missing := report["missing_keys"]:
-            raise UserError(f"{str(self.path)!r} is no whole surrogate: it lacks {len(missing)} weights")
+            raise UserError(
+                f"{str(self.path)!r} is incomplete: it lacks {len(missing)} weights, e.g. {sorted(missing)[0]}"
+            )
         return model
 
 
@@ -53,25 +59,27 @@ def _check_config(config: Any, path: Path) -> None:
     try:
         encoder_class(config)
     except UserError as error:
-        raise UserError(f"{str(path)!r} holds no surrogate: {error}") from error
+        raise UserError(f"{str(path)!r} is not a surrogate: {error}") from error
     if CrossSurrogateModel.__name__ in (config.architectures or ()):
-        raise UserError(f"{str(path)!r} holds a cross surrogate, which scores pairs and has no vectors of sentences")
+        raise UserError(f"{str(path)!r} is a cross surrogate, which scores pairs and has no sentence vectors")
 
 
 def _check_tokenizer(tokenizer: TokenizersBackend, config: PreTrainedConfig, path: Path) -> None:
-    # Where positions are counted from the padding on, another pad id means other positions.
+    # If positions are numbered from the pad id on, another pad id means other positions.
     other_pad = config.model_type in POSITIONS_AFTER_PAD and tokenizer.pad_token_id != config.pad_token_id
     if len(tokenizer) > config.vocab_size or other_pad:
         raise UserError(
-            f"the tokenizer in {str(path)!r} is not the model's: it has {len(tokenizer)} tokens and the pad id "
+            f"the tokenizer in {str(path)!r} is not that of the model: it has {len(tokenizer)} tokens and the pad id "
             f"{tokenizer.pad_token_id}, the model {config.vocab_size} and {config.pad_token_id}"
         )
 
 
 def _check_text(path: Path) -> None:
-    """Refuse what sentence-transformers does to a sentence before it is tokenised."""
+    """Refuse a folder for which sentence-transformers would change sentences before tokenising them."""
     if read_json(path / "sentence_bert_config.json").get("do_lower_case"):
-        raise UserError(f"{str(path)!r} lowercases sentences by `do_lower_case`; save it with a tokenizer that does")
+        raise UserError(
+            f"{str(path)!r} lowercases sentences with `do_lower_case`; save it with a tokenizer that does so instead"
+        )
     settings = read_json(path / "config_sentence_transformers.json")
     prompt = settings.get("prompts", {}).get(settings.get("default_prompt_name"))
     if prompt:

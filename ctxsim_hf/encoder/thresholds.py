@@ -1,5 +1,5 @@
-"""What a score means where nobody has labelled anything: how it compares with those of random sentences and of
-adjacent ones of the same text. Kept in a model's folder as thresholds.json."""
+"""Scores of unlabelled pairs -> what a score means: how it compares with those of random and of adjacent sentences.
+Kept in the folder of a model as thresholds.json."""
 
 import json
 from dataclasses import dataclass
@@ -17,35 +17,38 @@ _PERCENT = np.arange(101)
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Percentiles 0 to 100 of the scores of random pairs and of adjacent ones, and how many pairs of each."""
+    """Percentiles 0 to 100 of the scores of random pairs and of adjacent pairs, and the number of pairs of each."""
 
     random: np.ndarray  # (101,)
     adjacent: np.ndarray  # (101,)
     pairs: int
-    settings: dict[str, Any] | None = None  # of the origin that scored them: with others, scores are others
+    settings: dict[str, Any] | None = None  # of the origin that scored them; other settings give other scores
 
     @classmethod
     def from_scores(
         cls, random: np.ndarray, adjacent: np.ndarray, settings: dict[str, Any] | None = None
     ) -> "Thresholds":
+        """Compute the percentiles of scores."""
         return cls(np.percentile(random, _PERCENT), np.percentile(adjacent, _PERCENT), len(random), settings)
 
     def shares(self, score: float) -> tuple[float, float]:
-        """The shares of random and of adjacent pairs that score below, from 0 to 1."""
+        """Return the shares of random and of adjacent pairs that score lower, from 0 to 1."""
         random, adjacent = (_share(percentiles, score) for percentiles in (self.random, self.adjacent))
         return random, adjacent
 
     def describe(self, score: float) -> str:
+        """Return these shares as text."""
         random, adjacent = (f"{100 * share:.0f} %" for share in self.shares(score))
         return f"above {random} of random pairs of sentences and {adjacent} of adjacent ones"
 
     def save(self, folder: str | Path) -> None:
+        """Write thresholds.json into a folder."""
         about = {"random": self.random.tolist(), "adjacent": self.adjacent.tolist(), "pairs": self.pairs}
         write_json(Path(folder) / THRESHOLDS_FILE, about | ({"settings": self.settings} if self.settings else {}))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Thresholds | None":
-        """Those of a model; None if nobody has saved any."""
+        """Return the thresholds in a folder, or None if there are none."""
         path = Path(folder) / THRESHOLDS_FILE
         if not path.exists():
             return None
@@ -57,13 +60,13 @@ class Thresholds:
             return cls(random, adjacent, int(about["pairs"]), about.get("settings"))
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
-                f"{str(path)!r} is damaged: {error}; ctxsim evaluate --save-thresholds mends it"
+                f"{str(path)!r} is damaged: {error}; write it again with ctxsim evaluate --save-thresholds"
             ) from error
 
 
 def _share(percentiles: np.ndarray, score: float) -> float:
-    """Between two percentiles on a straight line; of a run of equal ones (such as zeros), the lowest: what is equal is
-    not below."""
+    """Return the share below a score, by linear interpolation between percentiles. Equal scores, such as many zeros,
+    are not below."""
     places = np.flatnonzero(percentiles < score)
     if not places.size:
         return 0.0

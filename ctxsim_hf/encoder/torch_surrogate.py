@@ -1,4 +1,4 @@
-"""A surrogate run by torch, as an encoder asks for it."""
+"""The folder of a surrogate -> a model that runs with torch."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from transformers import TokenizersBackend
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.surrogate_folder import SurrogateFolder
 
-# On a CPU small batches stay in its caches and hold little padding; 1,024 was the fastest from 2 x 64 to 12 x 768.
-# Elsewhere a batch must be large to keep the device busy.
+# On a CPU, small batches fit its caches and have little padding; 1,024 was the fastest for models from 2 layers of
+# size 64 to 12 of size 768. On other devices, batches must be large to keep them busy.
 TOKENS_PER_BATCH = {"cpu": 1024}
 TOKENS_PER_BATCH_ELSEWHERE = 16_384
 
 
 class TorchSurrogate:
-    """A [`SurrogateModel`] as a `VectorModel`. Puts the model in evaluation mode and leaves it where it is."""
+    """A [`SurrogateModel`] as a `VectorModel`. It puts the model in evaluation mode and leaves it on its device."""
 
     def __init__(self, model: SurrogateModel) -> None:
         self.model = model.eval()
@@ -33,8 +33,13 @@ class TorchSurrogate:
 def open_torch(
     path: Path, device: str | None, num_threads: int | None = None
 ) -> tuple[TorchSurrogate, TokenizersBackend, int]:
-    """The model, its tokenizer, and how many tokens a sentence may have. None takes a GPU if there is one, and leaves
-    the number of threads as it is."""
+    """Open the model and its tokenizer, and return them with the maximum number of tokens of a sentence.
+
+    Args:
+        path (`Path`): Folder of the surrogate.
+        device (`str`, *optional*): Device of torch. None takes a GPU if there is one.
+        num_threads (`int`, *optional*): Number of threads. None keeps the default.
+    """
     folder = SurrogateFolder.open(path)
     if num_threads is not None:
         torch.set_num_threads(num_threads)

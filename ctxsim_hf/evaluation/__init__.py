@@ -1,1 +1,1 @@
-"""Agreement of similarities with people."""
+"""Measure how well similarities agree with human judgements."""

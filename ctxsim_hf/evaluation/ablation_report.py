@@ -1,4 +1,4 @@
-"""Arms of an ablation, evaluated -> one table beside the paper's, and a plot."""
+"""Report the arms of an ablation in one table and a plot, with the paper's figures."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,14 +19,16 @@ from ctxsim_hf.evaluation.tables import (
 
 
 class Row(NamedTuple):
+    """An arm of ours, of the paper, or of both."""
+
     name: str
-    arm: SystemResult | None  # None for one that only the paper has
-    paper: float | None  # None for one that only we have
+    arm: SystemResult | None  # None where only the paper has the arm
+    paper: float | None  # None where the paper does not have the arm
 
 
 @dataclass(frozen=True)
 class AblationReport(Report):
-    """The systems are arms, the full one first.
+    """A report whose systems are arms, the full one first.
 
     Args:
         about (`str`): What is varied, and what is not.
@@ -37,7 +39,7 @@ class AblationReport(Report):
     paper: Mapping[str, float] = field(default_factory=dict)
 
     def rows(self) -> Iterator[Row]:
-        """Ours, then what only the paper has."""
+        """Yield our arms, then those that only the paper has."""
         for system in self.systems:
             yield Row(system.name, system, self.paper.get(system.name))
         ours = {system.name for system in self.systems}
@@ -46,10 +48,12 @@ class AblationReport(Report):
                 yield Row(name, None, figure)
 
     def table(self) -> Table:
+        """Return a row for each arm, with its difference from the first."""
         full, *_ = self.systems
         tasks = list(full.main_figures())
         full_of_paper = next(iter(self.paper.values()), 0.0)
-        rows = [["arm", *(cell for task in tasks for cell in (task, "95 %", "to the first")), "paper", "to its first"]]
+        columns = [cell for task in tasks for cell in (task, "95 % interval", "vs first arm")]
+        rows = [["arm", *columns, "paper", "vs its first arm"]]
         for name, arm, paper in self.rows():
             cells = [""] * (3 * len(tasks))
             if arm is not None:
@@ -63,12 +67,18 @@ class AblationReport(Report):
         return rows
 
     def to_json(self) -> dict[str, Any]:
+        """Return all figures, with the paper's."""
         return super().to_json() | {"paper": [{"arm": name, "stsb": figure} for name, figure in self.paper.items()]}
 
     def to_markdown(self) -> str:
-        parts = [self.about, f"{self.heading}, x 100. {DIFFERENCES}. The paper's are of its own models on STSb."]
+        """Format the report in Markdown."""
+        parts = [
+            self.about,
+            f"{self.heading}, x 100. {DIFFERENCES}. The paper's figures are those of its own models on STSb.",
+        ]
         parts += [as_markdown(self.table()), ALL_FIGURES, as_markdown(interval_table(self.systems))]
         return "\n\n".join([*parts, *self.notes]) + "\n"
 
     def draw(self, path: Path) -> str | None:
+        """Plot the arms; return why not, or None."""
         return write_arms_plot([(row.name, row.arm, row.paper) for row in self.rows()], path)

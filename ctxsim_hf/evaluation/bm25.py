@@ -1,23 +1,46 @@
-"""BM25 of sentence pairs: the score search engines give, with one sentence as the query and the other as the document.
+"""BM25, the score search engines give: of documents for a query, and of sentence pairs.
+
+`bm25_vectors` is the score itself, for retrieval. Of a pair, one sentence is the query and the other the document:
 
     BM25(q, d) = sum over common words of idf * (k1 + 1) / (1 + k1 * (1 - b + b * |d| / mean length))
 
-A pair scores the mean of both directions, each divided by what the query would score as its own document: else a long
-pair would be more alike than a short one. Sentences are sets of words, as for TF-IDF.
+The score of a pair is the mean of both directions, each divided by the score of the query as its own document;
+otherwise long pairs would score higher than short ones. Sentences are sets of words, as for TF-IDF.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array
 
+from ctxsim_hf.text.bags import count_matrix
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.words import words
 
 K1, B = 1.5, 0.75
 
 
-class Bm25:
+def bm25_vectors(queries: Sequence[str], documents: Sequence[str]) -> tuple[csr_array, csr_array]:
+    """Return vectors of queries and of documents, (queries, words) and (documents, words), whose product is BM25:
+
+        sum over the query's words, repeated ones too, of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / mean))
+
+    with idf = ln(1 + (documents - df + 0.5) / (df + 0.5)), which is never below 0; all is counted in these documents.
     """
+    counts = count_matrix([Counter(words(text)) for text in (*queries, *documents)])
+    asked, held = counts[: len(queries)], counts[len(queries) :].tocoo()
+    df = np.bincount(held.col, minlength=held.shape[1])
+    lengths = held.sum(axis=1)
+    mean = lengths.mean() or 1  # no document has a word
+    saturated = held.data * (K1 + 1) / (held.data + K1 * (1 - B + B * lengths[held.row] / mean))
+    weighted = csr_array((saturated, (held.row, held.col)), shape=held.shape)
+    return asked, weighted @ diags_array(np.log1p((len(documents) - df + 0.5) / (df + 0.5)))
+
+
+class Bm25:
+    """BM25 as a similarity.
+
     Args:
         counts (`TfidfCosine`): Word counts of a corpus.
     """
@@ -27,13 +50,13 @@ class Bm25:
         self.mean_length = float(counts.df.sum()) / counts.num_sentences
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """From 0 to about 1; a sentence without words has 0 with every sentence."""
+        """Return a score from 0 to about 1 for each pair; 0 if a sentence has no words."""
         bags1, bags2 = ([set(words(sentence)) for sentence in side] for side in (sentences1, sentences2))
         vocabulary = sorted(set().union(*bags1, *bags2))
         idf = dict(zip(vocabulary, self.counts.idf(vocabulary).tolist(), strict=True))
 
         def score(query: set[str], document: set[str]) -> float:
-            # Sorted, since the order of a set differs from one process to the next, and so would the rounding.
+            # Sorted, since the order of a set, and with it the rounding, differs between processes.
             weight = sum(idf[word] for word in sorted(query & document))
             return weight * (K1 + 1) / (1 + K1 * (1 - B + B * len(document) / self.mean_length))
 

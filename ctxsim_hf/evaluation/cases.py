@@ -1,4 +1,4 @@
-"""Case analysis: the pairs on which people side with one of two systems against the other."""
+"""Find the pairs on which one of two systems is much closer to the human scores than the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,13 @@ from scipy.stats import rankdata
 from ctxsim_hf.evaluation.examples import Examples, GradedPairs
 from ctxsim_hf.evaluation.results import SystemResult
 
-Ranked = tuple[float, float]  # a score, and the share of the task's pairs below it: scales differ, shares do not
+Ranked = tuple[float, float]  # a score, and the share of the task's pairs below it, which does not depend on scale
 
 
 @dataclass(frozen=True)
 class Case:
+    """A pair with its human score and those of two systems."""
+
     task: str
     sentence1: str
     sentence2: str
@@ -23,13 +25,13 @@ class Case:
 
     @property
     def first_is_nearer(self) -> float:
-        """How much nearer the first system is to people than the second, from -1 to 1."""
+        """How much closer the first system is to the human score than the second, from -1 to 1."""
         gold, first, second = (figure[1] for figure in (self.gold, self.first, self.second))
         return abs(second - gold) - abs(first - gold)
 
 
 def find_cases(tasks: Sequence[Examples], first: SystemResult, second: SystemResult, number: int) -> list[Case]:
-    """The `number` pairs where people side most with the first system, then as many where with the second."""
+    """Return the `number` pairs on which the first system is closest to people, then as many for the second."""
     cases: list[Case] = []
     for task, one, other in zip(tasks, first.tasks, second.tasks, strict=True):
         if isinstance(task, GradedPairs):

@@ -1,4 +1,4 @@
-"""Scores of a system and of people for the same pairs -> Spearman's and Pearson's correlation, with intervals."""
+"""Correlate the scores of a system with human scores, by Spearman and Pearson, with intervals."""
 
 from collections.abc import Callable
 
@@ -13,33 +13,33 @@ _CODE = np.uint32
 
 
 def pearson(scores: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Pearson's correlation of each row; nan where either row is constant."""
+    """Return Pearson's correlation of each row; nan where either row is constant."""
     first, second = (rows - rows.mean(axis=-1, keepdims=True) for rows in (scores, gold))
     product = np.einsum("ij,ij->i", first, second)
     lengths = np.sqrt(np.einsum("ij,ij->i", first, first) * np.einsum("ij,ij->i", second, second))
-    # Not by a length of 0: rounding may leave something of a constant row minus its mean.
+    # Lengths of 0 would not find it: a constant row minus its mean may not be exactly 0.
     constant = (np.ptp(scores, axis=-1) == 0) | (np.ptp(gold, axis=-1) == 0)
     return np.divide(product, lengths, out=np.full_like(product, np.nan), where=~constant)
 
 
 def spearman(scores: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Spearman's correlation of each row, ties sharing their mean rank; nan where either row is constant."""
+    """Return Spearman's correlation of each row, with mean ranks for ties; nan where either row is constant."""
     return pearson(_ranks(scores), _ranks(gold))
 
 
 def correlate(measure: Measure, scores: np.ndarray, gold: np.ndarray, seed: int = 0) -> Estimate:
-    """The correlation of a system's scores with those of people."""
+    """Return the correlation of a system's scores with the human scores, with an interval."""
     scores = check_scores(scores, len(gold))
     if reason := _why_undefined(scores, gold):
         return undefined(reason)
-    if measure is spearman:  # the order is all that matters, and a thousand resamples need not find it anew
+    if measure is spearman:  # sort once, not in each of a thousand resamples
         scores, gold = _codes(scores), _codes(gold)
-    # Ranks are those of the drawn pairs, as they would be had these been the task.
+    # Ranks are taken among the drawn pairs, as if these were the task.
     return bootstrap(lambda draw: measure(scores[draw], gold[draw]), len(gold), seed)
 
 
 def check_scores(scores: np.ndarray, num_pairs: int) -> np.ndarray:
-    """A system's scores as float64; refuses what is not one finite number a pair."""
+    """Return a system's scores as float64; refuse anything but one finite number for each pair."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (num_pairs,):
         raise UserError(
@@ -54,7 +54,7 @@ def check_scores(scores: np.ndarray, num_pairs: int) -> np.ndarray:
 
 
 def _ranks(rows: np.ndarray) -> np.ndarray:
-    """Mean ranks of each row."""
+    """Return the mean ranks of each row."""
     codes = rows if rows.dtype == _CODE else np.stack([_codes(row) for row in rows])
     shape = len(codes), int(codes.max(initial=0)) + 1
     places = codes + np.arange(shape[0])[:, None] * shape[1]  # in a table of counts, a row for each row
@@ -63,7 +63,7 @@ def _ranks(rows: np.ndarray) -> np.ndarray:
 
 
 def _codes(values: np.ndarray) -> np.ndarray:
-    """Each value's place among the distinct ones: they are ranked by counting, much faster than by sorting."""
+    """Return the place of each value among the distinct ones, so that ranks come from counting, not from sorting."""
     return np.unique(values, return_inverse=True)[1].astype(_CODE)
 
 

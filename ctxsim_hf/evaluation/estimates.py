@@ -1,8 +1,7 @@
-"""A figure with its interval. An interval is a bootstrap's: the middle 95 % of the figures that examples drawn with
-replacement give.
+"""Estimate figures with bootstrap intervals: the middle 95 % of the figures of examples drawn with replacement.
 
-The draws depend on the seed and the number of examples alone, so two systems meet the same ones. So one can reckon
-with estimates: the interval of a difference is paired, and a mean over tasks or seeds has an interval of its own.
+The draws depend on the seed and the number of examples alone, so they are the same for all systems. Estimates can
+therefore be subtracted, which gives a paired interval, and averaged over tasks or seeds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ _NUMBERS_AT_ONCE = 1_000_000  # examples x resamples in memory
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and what every resample gives for it; nan where `undefined` says why there is none."""
+    """A figure and its values on all resamples; nan where `undefined` says why there is none."""
 
     value: float
     resampled: np.ndarray = field(repr=False, compare=False)  # (NUM_RESAMPLES,)
@@ -25,47 +24,50 @@ class Estimate:
 
     @property
     def low(self) -> float:
+        """The lower end of the interval."""
         return self._quantile((1 - LEVEL) / 2)
 
     @property
     def high(self) -> float:
+        """The upper end of the interval."""
         return self._quantile((1 + LEVEL) / 2)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        """How much higher this is; an interval without 0 tells the two apart."""
+        """Return the difference of two figures; it is significant if its interval excludes 0."""
         reason = self.undefined or other.undefined
         return Estimate(self.value - other.value, self.resampled - other.resampled, reason)
 
     def _quantile(self, share: float) -> float:
-        # With a handful of examples a resample may hold one over and over: it has no figure and is left out.
+        # A resample of very few examples may be constant; it has no figure and is left out.
         return np.nan if self.undefined else float(np.nanquantile(self.resampled, share))
 
 
 def undefined(reason: str) -> Estimate:
+    """Return an estimate without a figure."""
     return Estimate(np.nan, np.full(NUM_RESAMPLES, np.nan), reason)
 
 
 def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of figures, such as those of several tasks or seeds."""
+    """Return the mean of figures, such as those of several tasks or seeds."""
     reason = next((estimate.undefined for estimate in estimates if estimate.undefined), None)
     value = float(np.mean([estimate.value for estimate in estimates]))
     return Estimate(value, np.mean([estimate.resampled for estimate in estimates], axis=0), reason)
 
 
 def bootstrap(figure: Callable[[np.ndarray], np.ndarray], num_examples: int, seed: int = 0) -> Estimate:
-    """The figure of all examples, with an interval.
+    """Return the figure of all examples, with an interval.
 
     Args:
-        figure: Gives the figure of each row of a matrix of examples' numbers.
-        num_examples (`int`): Above 0.
-        seed (`int`): Of the draws.
+        figure: Maps a matrix of example numbers to the figure of each row.
+        num_examples (`int`): Number of examples, at least 1.
+        seed (`int`): Random seed of the draws.
     """
     value = float(figure(np.arange(num_examples)[None])[0])
     return Estimate(value, np.concatenate([figure(draw) for draw in _draws(num_examples, seed)]))
 
 
 def _draws(num_examples: int, seed: int) -> Iterator[np.ndarray]:
-    """(resamples, examples) of their numbers, in blocks that fit into memory."""
+    """Yield example numbers (resamples, examples) in blocks that fit into memory."""
     generator = np.random.default_rng(seed)
     rows = max(1, _NUMBERS_AT_ONCE // num_examples)
     for start in range(0, NUM_RESAMPLES, rows):

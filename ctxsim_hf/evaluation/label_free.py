@@ -1,7 +1,7 @@
-"""Held-out documents -> triplets, for people with no labels at all.
+"""Turn held-out documents into triplets, which need no labels.
 
-Sentences that stand near each other are about the same thing more often than sentences of two documents. So a
-similarity is the better, in the user's own domain, the more often it finds them more alike.
+Sentences close to each other are about the same thing more often than sentences of different documents. The more often
+a similarity finds them more alike, the better it is in the user's own domain.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,24 @@ from ctxsim_hf.text.words import words
 
 SPLIT = "held_out"
 ADJACENT, DOCUMENT = "adjacent", "document"
+MEANINGS = {
+    ADJACENT: "the next sentence against one of another document",
+    DOCUMENT: "a sentence 2 to 10 places later against one of another document",
+}
 NUM_TRIPLETS = 2000
-MAX_DISTANCE = 10  # sentences between an anchor and another that counts as near
-MIN_WORDS = 4  # a shorter sentence says too little to be told from others
+MAX_DISTANCE = 10  # places from an anchor to a sentence that counts as near
+MIN_WORDS = 4  # shorter sentences say too little to be told apart
 
 
 def label_free_tasks(chunks: str, number: int = NUM_TRIPLETS, seed: int = 0) -> list[Triplets]:
-    """Two tasks, each with a random sentence of another document as the one that is farther.
+    """Return two tasks whose negatives are random sentences of another document.
 
-    `adjacent`: the nearer one is the next sentence. `document`: it is 2 to 10 places after the anchor in its document.
+    The positive of `adjacent` is the next sentence, that of `document` a sentence 2 to 10 places later.
 
     Args:
         chunks (`str`): Folder made by `ctxsim chunk`; its held-out documents are read.
-        number (`int`): Triplets of each task.
-        seed (`int`): Of the choice.
+        number (`int`): Number of triplets of each task.
+        seed (`int`): Random seed of the choice.
     """
     documents = _held_out_documents(chunks)
     generator = np.random.default_rng(seed)
@@ -39,8 +43,7 @@ def label_free_tasks(chunks: str, number: int = NUM_TRIPLETS, seed: int = 0) -> 
 
 
 def _held_out_documents(folder: str) -> list[list[str]]:
-    """The sentences of each document in order. Between chunks a few may be missing, which makes near ones a little
-    farther."""
+    """Return the sentences of each document in order; between chunks a few may be missing."""
     documents: dict[str, list[str]] = {}
     for row in read_chunks(folder, SPLIT):
         documents.setdefault(row["doc_id"], []).extend(row["sentences"])
@@ -60,7 +63,7 @@ def _draw(
     generator: np.random.Generator,
     folder: str,
 ) -> Triplets:
-    """Anchors evenly among sentences, not among documents."""
+    """Draw triplets whose anchors are spread evenly over sentences, not over documents."""
     lengths = np.array([len(document) for document in documents])
     rows: list[tuple[str, str, str]] = []
     for _ in range(20 * number):  # most draws are good ones, unless documents are very short

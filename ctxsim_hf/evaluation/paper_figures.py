@@ -1,4 +1,4 @@
-"""What the paper reports for systems that saw no labels of the task, to stand beside our figures."""
+"""List the figures that the paper reports for systems without labels of the task."""
 
 from ctxsim_hf.evaluation.tasks import STS
 
@@ -20,7 +20,7 @@ _ROWS: dict[str, tuple[list[float], float | None, float | None, float | None]] =
 
 
 def paper_figure(row: str, task: str, measure: str) -> float | None:
-    """A figure on the test split of a task, as a fraction of 1; None if the paper has none."""
+    """Return the paper's figure on the test split of a task, as a fraction of 1; None if it has none."""
     sts, afs_spearman, afs_pearson, sections = _ROWS[row]
     known: dict[tuple[str, str], float | None] = {
         **{(name, "spearman"): value for name, value in zip(STS, sts, strict=True)},
@@ -32,8 +32,8 @@ def paper_figure(row: str, task: str, measure: str) -> float | None:
     return None if value is None else value / 100
 
 
-# Spearman on STSb; what is full comes first, and the others are held against it. Two slips are left as they are: the
-# 77.32 of the surrogate does not match the 75.32 of the main table; and 100M tokens are printed as 100B.
+# Spearman on STSb; the full system comes first, and the others are compared with it. Two misprints are left: the 77.32
+# of the surrogate does not match the 75.32 of the main table, and 100M tokens are printed as 100B.
 ABLATIONS = {
     "corpus-size": {
         "100B tokens": 78.47,

@@ -1,4 +1,4 @@
-"""Results -> a picture: a bar for each system and task, with its interval; or the arms of an ablation, in order."""
+"""Plot results: a bar with its interval for each system and task, or the arms of an ablation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 NO_PLOT = "no plot: pip install matplotlib"
 LABEL = "Spearman (accuracy for triplets) x 100"
+NAMES = {"spearman": "Spearman", "accuracy": "accuracy", "average_precision": "AP", "ndcg_at_10": "nDCG@10"}
 
 
 def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
-    """Draw a PNG with matplotlib. Gives what to say instead where that is not installed."""
+    """Write a PNG with matplotlib; return a message if that is not installed, else None."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return NO_PLOT
     tasks = list(systems[0].main_figures())
     longest = max(len(system.name) for system in systems)
-    # Wide enough for the bars and for the names, which stand below the axes, one on a line.
+    # Wide enough for the bars and for the names, which are below the axes, one in a line.
     size = (max(2 + 0.25 * (len(systems) + 1) * len(tasks), 1 + 0.08 * longest), 4 + 0.2 * len(systems))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
@@ -34,14 +35,14 @@ def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
         places = np.arange(len(tasks)) + (number - (len(systems) - 1) / 2) * width
         axes.bar(places, values, width, label=system.name, yerr=errors, capsize=2)
     axes.set_xticks(range(len(tasks)), tasks, rotation=20)
-    axes.set_ylabel(LABEL)
+    axes.set_ylabel(_label(systems[0]))
     figure.legend(fontsize="small", loc="outside lower left")
     _save(figure, path)
     return None
 
 
 def write_arms_plot(arms: Sequence[tuple[str, SystemResult | None, float | None]], path: Path) -> str | None:
-    """Ours with intervals, a series a task, and the paper's figures as crosses.
+    """Plot our arms with intervals, a series for each task, and the paper's figures as crosses.
 
     Args:
         arms: Name, result (None where only the paper has the arm) and the paper's figure (None where it has none).
@@ -72,8 +73,15 @@ def write_arms_plot(arms: Sequence[tuple[str, SystemResult | None, float | None]
     return None
 
 
+def _label(system: SystemResult) -> str:
+    measures = dict.fromkeys(next(iter(result.figures)) for result in system.tasks)
+    if measures.keys() <= {"spearman", "accuracy"}:
+        return LABEL
+    return f"{', '.join(NAMES[measure] for measure in measures)} x 100"
+
+
 def _bars(system: SystemResult) -> tuple[np.ndarray, np.ndarray]:
-    """The main figures, (tasks,), and how far their intervals reach down and up, (2, tasks)."""
+    """Return the main figures (tasks,) and how far their intervals reach down and up (2, tasks)."""
     estimates = list(system.main_figures().values())
     values, lows, highs = (100 * np.array([getattr(e, key) for e in estimates]) for key in ("value", "low", "high"))
     return values, np.stack([values - lows, highs - values])

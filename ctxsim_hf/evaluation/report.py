@@ -1,4 +1,4 @@
-"""Results of systems on tasks -> what is shown and what is written: tables, results.json, a plot."""
+"""Report the results of systems on tasks: tables, results.json and a plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 
 from ctxsim_hf.evaluation.cases import Case, find_cases
 from ctxsim_hf.evaluation.examples import Examples
+from ctxsim_hf.evaluation.label_free import MEANINGS
 from ctxsim_hf.evaluation.paper_figures import ALL_ROWS, OWN_ROWS
 from ctxsim_hf.evaluation.plot import write_plot
 from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare, to_json
@@ -19,7 +20,7 @@ from ctxsim_hf.evaluation.tables import (
     difference_table,
     interval_table,
     main_table,
-    pearson_table,
+    measure_table,
     undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
@@ -29,33 +30,47 @@ SCORES_FILE = "scores.npy"
 HEADINGS = {
     "spearman": "Spearman's correlation with people",
     "accuracy": "accuracy: how often the nearer of two sentences scores higher (by chance, 50)",
+    "average_precision": "average precision (AP): mean precision at the pairs with label 1, the highest score first",
+    "ndcg_at_10": "normalised discounted cumulative gain (nDCG@10): the first ten documents against the ten best",
 }
-ALL_FIGURES = "All figures."  # what stands below it repeats what stands above, with intervals
-DIFFERENCES = "A star where the 95 % interval of the paired difference leaves out 0"
+# Other figures that the screen shows, in tables of their own.
+SECOND_TABLES = {
+    "pearson": "Pearson",
+    "auc": "AUC (by chance, 50)",
+    "mrr_at_10": "MRR@10 (1 / rank of the first relevant document, 0 below ten)",
+}
+ALL_FIGURES = "All figures."  # heads the table that repeats those above with all intervals
+DIFFERENCES = "A star marks a significant difference: its paired 95 % interval excludes 0"
 
 
 @dataclass(frozen=True)
 class Report:
+    """The results of systems on tasks."""
+
     tasks: Sequence[Examples]
     systems: Sequence[SystemResult]
     num_cases: int = 0
-    remarks: Sequence[str] = ()  # of what a reader of the figures must know
+    remarks: Sequence[str] = ()  # what a reader of the figures must know
 
     @property
     def notes(self) -> list[str]:
+        """Remarks, and figures that are undefined."""
         return [*self.remarks, *undefined_figures(self.systems)]
 
     @property
     def heading(self) -> str:
-        """What the figures of these tasks are."""
-        measures = dict.fromkeys(next(iter(result.figures)) for result in self.systems[0].tasks)
-        told = "; ".join(HEADINGS[measure] for measure in measures)
-        return told[0].upper() + told[1:]
+        """What the figures and the tasks mean."""
+        results = self.systems[0].tasks
+        measures = dict.fromkeys(next(iter(result.figures)) for result in results)
+        parts = [HEADINGS[measure] for measure in measures]
+        parts += [f"{result.task}: {MEANINGS[result.task]}" for result in results if result.task in MEANINGS]
+        heading = "; ".join(parts)
+        return heading[0].upper() + heading[1:]
 
-    def for_the_screen(self) -> str:
+    def to_text(self) -> str:
+        """Format the report for a terminal."""
         parts = [as_text(main_table(self.systems, OWN_ROWS))]
-        if table := pearson_table(self.systems):
-            parts.append(as_text(table))
+        parts += [as_text(table) for item in SECOND_TABLES.items() if (table := measure_table(self.systems, *item))]
         if table := difference_table(self.systems):
             parts += [DIFFERENCES, as_text(table)]
         if table := self._case_table():
@@ -63,8 +78,7 @@ class Report:
         return "\n\n".join([self.heading, *parts, *(["\n".join(self.notes)] if self.notes else [])])
 
     def write(self, folder: Path, about: dict[str, Any]) -> str:
-        """scores.npy, results.md, results.png, and results.json last: where that is, all are. Gives a line to say
-        so."""
+        """Write scores.npy, results.md, results.png, and last results.json; return a line that says so."""
         with writing(folder / SCORES_FILE) as path, path.open("wb") as file:
             np.save(file, self.scores(), allow_pickle=False)
         with writing(folder / "results.md") as path:
@@ -74,25 +88,26 @@ class Report:
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
 
     def scores(self) -> np.ndarray:
-        """What each system gives each pair, seeds averaged: (systems, pairs), one task after another."""
-        return np.stack(
-            [
-                np.concatenate([np.mean(result.scores, axis=0, dtype=np.float64) for result in system.tasks])
-                for system in self.systems
-            ]
-        )
+        """What each system gives each pair, seeds averaged: (systems, pairs), one task after another; rankings are
+        left out."""
+        rows = [
+            [np.mean(result.scores, axis=0, dtype=np.float64) for result in system.tasks if result.scores]
+            for system in self.systems
+        ]
+        return np.stack([np.concatenate([np.zeros(0), *scores]) for scores in rows])
 
     def draw(self, path: Path) -> str | None:
-        """Gives what to say where there can be no plot."""
+        """Plot the figures; return why not, or None."""
         return write_plot(self.systems, path)
 
     def to_json(self) -> dict[str, Any]:
-        """Figures as fractions of 1: a row for each system and task, averages, and differences to the first system."""
+        """Return figures as fractions of 1: a row for each system and task, averages, and differences."""
         first, *others = self.systems
         rows = [
             {"system": system.name, "task": result.task, "split": result.split, "pairs": result.pairs}
             | {measure: to_json(figure) for measure, figure in result.figures.items()}
             | {"seeds": {measure: list(values) for measure, values in result.seeds.items() if len(values) > 1}}
+            | ({"remarks": list(result.remarks)} if result.remarks else {})
             for system in self.systems
             for result in system.tasks
         ]
@@ -110,12 +125,13 @@ class Report:
         return {"results": rows, "averages": averages, "differences": differences}
 
     def to_markdown(self) -> str:
+        """Format the report in Markdown."""
         parts = [f"{self.heading}.", as_markdown(main_table(self.systems, ALL_ROWS))]
         if table := difference_table(self.systems):
             parts += [f"{DIFFERENCES}.", as_markdown(table)]
         parts += [ALL_FIGURES, as_markdown(interval_table(self.systems)), *self.notes]
         if table := self._case_table():
-            parts += ["Pairs on which people side with the first system, then with the second.", as_markdown(table)]
+            parts += ["Pairs on which the first system is closer to people, then the second.", as_markdown(table)]
         return "\n\n".join(parts) + "\n"
 
     def _case_table(self) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Scores that another program gave, in a file of lines `sentence TAB sentence TAB score`, as a system."""
+"""Read scores made by another program, in lines of `sentence TAB sentence TAB score`, as a system."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +9,10 @@ from ctxsim_hf.runtime.errors import UserError
 
 
 class ScoresFile:
-    """
+    """A file of scores as a system.
+
     Args:
-        path (`str`): The file, such as `ctxsim similarity --output` writes; more columns are left aside.
+        path (`str`): A file such as `ctxsim similarity --output` writes; further columns are ignored.
     """
 
     def __init__(self, path: str) -> None:
@@ -33,7 +34,7 @@ class ScoresFile:
                 ) from error
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """The score of each pair, in either order."""
+        """Return the score of each pair, in either order."""
         pairs = list(zip(sentences1, sentences2, strict=True))
         found = [self.scores.get((one, other), self.scores.get((other, one))) for one, other in pairs]
         missing = [pair for pair, score in zip(pairs, found, strict=True) if score is None]

@@ -1,16 +1,16 @@
-"""A task's name -> its examples: STS and the like, from the Hub or from folders."""
+"""Load the examples of a task by name, such as STS, from the Hub or from a folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxsim_hf.evaluation.examples import Examples, GradedPairs, Triplets
+from ctxsim_hf.evaluation.examples import GradedPairs, PairExamples, Triplets
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.public_datasets import PUBLIC_DATASETS, PublicDataset, labels_of, read_public_dataset
 
-# All pairs of a year of STS are pooled: one correlation over all of them, whichever part they come from.
+# All pairs of a year of STS are pooled: one correlation over all of its parts.
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 TASKS = {name: PUBLIC_DATASETS[name] for name in (*STS, "afs", "wikipedia-sections")}
-GROUPS = {"sts": STS, "all": tuple(TASKS)}  # a word for several
+GROUPS = {"sts": STS, "all": tuple(TASKS)}  # names of several tasks
 
 
 def expand_tasks(names: Sequence[str]) -> list[str]:
@@ -28,7 +28,7 @@ def check_task(name: str, split: str) -> PublicDataset:
     return dataset
 
 
-def load_task(name: str, split: str, data_root: str | Path | None = None) -> Examples:
+def load_task(name: str, split: str, data_root: str | Path | None = None) -> PairExamples:
     """Read the examples of a task.
 
     Args:

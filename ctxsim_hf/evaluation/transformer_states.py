@@ -1,4 +1,4 @@
-"""Any transformer of the Hub as a baseline: the states of a sentence's tokens, pooled or matched token by token."""
+"""Use any transformer of the Hub as a baseline: pool the states of a sentence's tokens, or match them one by one."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,12 +13,13 @@ from ctxsim_hf.runtime.errors import UserError
 
 SENTENCES_PER_BATCH = 64
 MAX_TOKENS = 512
-# Where the search of BERTScore's authors for the best layer mostly ended: 9 of 12 for BERT base, 18 of 24 for large.
+# The layers that BERTScore's authors found best: mostly 9 of 12 for BERT base, 18 of 24 for large.
 BERTSCORE_DEPTH = 0.75
 
 
 class TransformerStates:
-    """
+    """A transformer and its tokenizer.
+
     Args:
         model_id (`str`): Folder of a model with its tokenizer, or its id on the Hub.
     """
@@ -30,15 +31,22 @@ class TransformerStates:
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"expected a transformer and its tokenizer in {model_id!r}: {reason}") from error
-        # A model class that is not the checkpoint's leaves weights as chance made them: no figure would say so.
+        # Missing weights would be random, and no figure would say so.
         if missing := [key for key in report["missing_keys"] if "pooler" not in key]:
             raise UserError(f"{model_id!r} lacks {len(missing)} weights of {type(self.model).__name__}")
-        if self.tokenizer.pad_token is None:  # as of GPT-2: padding is masked, so any token will do
+        if self.tokenizer.pad_token is None:  # such as GPT-2; padding is masked, so any token will do
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
 
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a text are read."""
+        # RoBERTa's positions start after its pad id, so two of them are for no token.
+        positions = getattr(self.model.config, "max_position_embeddings", MAX_TOKENS) - 2
+        return int(min(self.tokenizer.model_max_length, MAX_TOKENS, positions))
+
     def encode(self, sentences: Sequence[str], pooling: str) -> np.ndarray:
-        """(sentences, hidden): the mean of the last layer over a sentence's tokens, or (`cls`) its first token."""
+        """Return the mean of the last layer over the tokens of each sentence, or (`cls`) its first token."""
         vectors: list[np.ndarray] = [np.zeros(0)] * len(sentences)
         for rows, states, batch in self._batches(sentences, layer=-1):
             pooled = states[:, 0] if pooling == "cls" else mean_pooling(states, batch["attention_mask"])
@@ -47,8 +55,10 @@ class TransformerStates:
         return np.stack(vectors)
 
     def bertscore(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """F1 of greedy matching: each token's highest cosine with a token of the other sentence, averaged either way;
-        marks such as [CLS] do not count. Without idf weights and without rescaling, which is the same for all."""
+        """Return the F1 of greedy matching: the highest cosine of each token with one of the other sentence, averaged.
+
+        Special tokens do not count. There are no idf weights and no rescaling, which would not change the order.
+        """
         sentences = list(dict.fromkeys([*sentences1, *sentences2]))
         places = {sentence: place for place, sentence in enumerate(sentences)}
         tokens = self._token_vectors(sentences)
@@ -57,7 +67,7 @@ class TransformerStates:
         )
 
     def _token_vectors(self, sentences: Sequence[str]) -> list[np.ndarray]:
-        """Of length 1, marks left out; half precision, as there may be a million of them."""
+        """Return unit vectors of all tokens except special ones, in half precision, since there may be a million."""
         layer = round(BERTSCORE_DEPTH * self.model.config.num_hidden_layers)
         vectors: list[np.ndarray] = [np.zeros(0)] * len(sentences)
         marks = torch.tensor(self.tokenizer.all_special_ids, device=self.model.device)
@@ -70,21 +80,18 @@ class TransformerStates:
 
     @torch.inference_mode()
     def _batches(self, sentences: Sequence[str], layer: int) -> Iterator[tuple[list[int], torch.Tensor, Any]]:
-        """(rows, states of a layer, what the model read) for sentences of like length, the longest first."""
+        """Yield rows, states of a layer and model inputs for sentences of similar length, the longest first."""
         order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
-        # RoBERTa's positions start after its pad id, so two of them are for no token.
-        positions = getattr(self.model.config, "max_position_embeddings", MAX_TOKENS) - 2
-        longest = min(self.tokenizer.model_max_length, MAX_TOKENS, positions)
         for start in tqdm(range(0, len(order), SENTENCES_PER_BATCH), "encode", disable=None):
             rows = order[start : start + SENTENCES_PER_BATCH]
             batch = self.tokenizer(
                 [sentences[row] for row in rows],
                 padding=True,
                 truncation=True,
-                max_length=longest,
+                max_length=self.max_tokens,
                 return_tensors="pt",
             ).to(self.model.device)
-            # Not last_hidden_state: some models, DPR among them, give none.
+            # Not last_hidden_state, which some models, such as DPR, do not return.
             yield rows, self.model(**batch, output_hidden_states=True).hidden_states[layer], batch
 
 

@@ -1,4 +1,4 @@
-"""Text -> in how many of its sentences each word stands, counted once and then kept in the Hugging Face cache."""
+"""Count in how many sentences of a text each word occurs, and keep the counts in the Hugging Face cache."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,20 +13,20 @@ from ctxsim_hf.runtime.parallel import available_cores, ordered_map
 from ctxsim_hf.text.chunking import ChunkArguments
 from ctxsim_hf.text.chunks import describe_chunks, read_chunks
 from ctxsim_hf.text.lexical import TfidfCosine, count_words
-from ctxsim_hf.text.reading import Columns, Corpus, Flaw
+from ctxsim_hf.text.reading import BadDocument, Columns, Corpus
 from ctxsim_hf.text.sentences import split_document
 
-FORMAT = 5  # raise it whenever the same text would be counted differently
-TASK_CHARS = 2_000_000  # of text that a worker counts at once
+FORMAT = 5  # raise it when the same text would be counted differently
+CHARS_PER_BATCH = 2_000_000  # that a worker counts at once
 
 Counts = tuple[Counter[str], int]  # words, and the number of sentences
 
 
 def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosine:
-    """The counts of a folder of chunks, held-out documents left aside, else of all documents in `<data_root>/corpora`.
+    """Count the words of a folder of chunks, without held-out documents, or of all documents in `<data_root>/corpora`.
 
     Args:
-        chunks (`str`, *optional*): Folder made by `ctxsim chunk`. None takes the documents.
+        chunks (`str`, *optional*): Folder made by `ctxsim chunk`. None counts in the documents.
         data_root (`str` or `Path`, *optional*): Folder of datasets.
     """
     if chunks is not None:
@@ -36,12 +36,18 @@ def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosin
     return _cached([corpus.fingerprint() for corpus in corpora], lambda: _count_documents(corpora))
 
 
+def count_texts(texts: Iterable[str]) -> TfidfCosine:
+    """The counts of documents in memory."""
+    counts, num_sentences = _split_and_count(list(texts))
+    return TfidfCosine.from_counts(counts, num_sentences)
+
+
 def find_corpora(data_root: str | Path | None) -> list[Path]:
-    """The folders in `<data_root>/corpora`, of which there must be one at least."""
+    """Return the folders in `<data_root>/corpora`; refuse if there are none."""
     folders = sorted(Path(data_root, "corpora").glob("*/")) if data_root is not None else []
     if not folders:
         raise UserError(
-            "a system that weighs words by how common they are needs text to count them in: name a folder made by "
+            "a system that weighs words by their frequency needs text to count them in: name a folder made by "
             f"ctxsim chunk with --chunks, or a --data-root with documents in its folder corpora (it is {data_root!r})"
         )
     return folders
@@ -52,13 +58,13 @@ def _cached(made_from: Any, count: Callable[[], TfidfCosine]) -> TfidfCosine:
 
 
 def _count_chunks(folder: str) -> TfidfCosine:
-    chunks = read_chunks(folder, "train")  # held-out documents are for evaluation alone
+    chunks = read_chunks(folder, "train")  # held-out documents are for evaluation only
     batches = (batch["sentences"] for batch in chunks.iter(2000))
     return _count(_count_sentences, tqdm(batches, "count words", -(-len(chunks) // 2000), disable=None), len(chunks))
 
 
 def _count_documents(corpora: Sequence[Corpus]) -> TfidfCosine:
-    """Every sentence that `ctxsim chunk` would find, those without a context too."""
+    """Count in every sentence that `ctxsim chunk` would find, including those without a context."""
     total = sum(corpus.total_bytes for corpus in corpora)
     texts = _texts(tqdm(corpora, "count words", unit="corpus", disable=None))
     return _count(_split_and_count, texts, total // 1000)
@@ -67,7 +73,7 @@ def _count_documents(corpora: Sequence[Corpus]) -> TfidfCosine:
 def _count(count: Callable[[list[Any]], Counts], tasks: Iterable[list[Any]], size: int) -> TfidfCosine:
     counts: Counter[str] = Counter()
     num_sentences = 0
-    workers = available_cores() if size > 10_000 else 1  # which take seconds to start
+    workers = available_cores() if size > 10_000 else 1  # workers take seconds to start
     for more, number in ordered_map(count, tasks, workers):
         counts.update(more)
         num_sentences += number
@@ -78,11 +84,11 @@ def _texts(corpora: Iterable[Corpus]) -> Iterator[list[str]]:
     texts, chars = [], 0
     for corpus in corpora:
         for document in corpus:
-            if isinstance(document, Flaw):
-                raise UserError(f"{document.place}: {document.message}. Mend it, or name a folder of --chunks instead")
+            if isinstance(document, BadDocument):
+                raise UserError(f"{document.place}: {document.message}. Fix it, or name a folder of --chunks instead")
             texts.append(document.text)
             chars += len(document.text)
-            if chars >= TASK_CHARS:
+            if chars >= CHARS_PER_BATCH:
                 yield texts
                 texts, chars = [], 0
     yield texts

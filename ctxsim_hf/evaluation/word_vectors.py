@@ -1,9 +1,9 @@
-"""Files of word vectors -> sentence vectors: the mean of a sentence's words, or their smooth inverse frequency average
-(SIF: a word weighs a / (a + p), and what all sentences share is taken out).
+"""Turn files of word vectors into sentence vectors: the mean of a sentence's words, or their smooth inverse frequency
+average (SIF: a word weighs a / (a + p), and the main direction of all sentences is removed).
 
-Three forms are read. Text: a word and its numbers on a line (GloVe), after a line with the counts (word2vec). Binary:
-that line, then each word and its float32 numbers (word2vec's .bin). A folder: one .npy of vectors and one .parquet
-whose first column holds their words.
+Three formats are read. Text: a word and its numbers in a line (GloVe), after a line with the counts (word2vec).
+Binary: that line, then each word and its float32 numbers (word2vec's .bin). A folder: one .npy of vectors and one
+.parquet whose first column holds their words.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.lexical import TfidfCosine
 
 SIF_A = 1e-3
-# Words are cut as the corpora of GloVe were, more or less: a full stop is a word, it's is it and 's.
+# Tokenised roughly as the corpora of GloVe were: a full stop is a word, and it's becomes it and 's.
 _TOKEN = re.compile(
     r"\d+(?:[.,:]\d+)*|'(?:s|re|ve|ll|d|m)\b|n't\b|[^\W\d_]+?(?=n't\b)|[^\W\d_]+|[^\w\s]", re.IGNORECASE
 )
@@ -28,7 +28,8 @@ Vectors = dict[str, np.ndarray]
 
 
 class WordVectors:
-    """
+    """Word vectors as a sentence encoder.
+
     Args:
         path (`str`): The file or folder. It is read on demand, and only the vectors of words that occur are kept.
         counts (`TfidfCosine`, *optional*): Word counts of a corpus, for SIF. None gives the mean.
@@ -40,8 +41,10 @@ class WordVectors:
         self.path, self.counts = Path(path), counts
 
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
-        """(sentences, vector size). A sentence without any known word has the zero vector. SIF takes out the main
-        direction of these very sentences, so its vectors depend on all of them."""
+        """Return a vector for each sentence; that of a sentence without a known word is 0.
+
+        SIF removes the main direction of these sentences, so its vectors depend on all of them.
+        """
         tokens = [_TOKEN.findall(sentence) for sentence in sentences]
         wanted = {form for words in tokens for word in words for form in (word, word.lower())}
         vectors = read_vectors(self.path, wanted)
@@ -60,8 +63,8 @@ class WordVectors:
         if self.counts is None:
             return dict.fromkeys(words, 1.0)
         idf = self.counts.idf([word.lower() for word in words])
-        # idf = ln(sentences / (df + 1)), so this is df + 1; p is the share among all words of all sentences. Marks are
-        # no words there and would count as unseen: they weigh nothing.
+        # idf = ln(sentences / (df + 1)), so this is df + 1; p is the share among all words of all sentences.
+        # Punctuation is not counted there and would look like rare words, so it weighs nothing.
         df = self.counts.num_sentences * np.exp(-idf)
         shares = df / float(self.counts.df.sum())
         return {
@@ -71,7 +74,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path, wanted: set[str]) -> Vectors:
-    """The vectors of these words, as far as the file has them."""
+    """Return the vectors of these words, as far as the file has them."""
     if path.is_dir():
         return _read_folder(path, wanted)
     rows = _read_binary(path) if ".bin" in path.suffixes else _read_text(path)
@@ -133,7 +136,7 @@ def _read_binary(path: Path) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _form(word: str, vectors: Vectors) -> str:
-    """A word as it stands if that has a vector (word2vec keeps case), else in lower case."""
+    """Return a word as it is if that has a vector (word2vec keeps case), else in lower case."""
     return word if word in vectors else word.lower()
 
 

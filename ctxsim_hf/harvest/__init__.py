@@ -1,1 +1,1 @@
-"""Pairs of sentences, labelled by an origin."""
+"""Draw pairs of corpus sentences and label them with an origin."""

@@ -1,4 +1,4 @@
-"""`accelerate launch -m ctxsim_hf.harvest`: the command `ctxsim harvest` on many processes and devices."""
+"""Run `ctxsim harvest` on many processes and devices: `accelerate launch -m ctxsim_hf.harvest`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The arguments of `ctxsim harvest`."""
+"""Define the arguments of `ctxsim harvest`."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.harvest.drawing import Mix
-from ctxsim_hf.harvest.plan import LEAST_PAIRS
+from ctxsim_hf.harvest.plan import MIN_PAIRS
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.settings_arguments import OverrideArguments
 from ctxsim_hf.origin.signals import CONTEXTS
@@ -20,8 +20,8 @@ from ctxsim_hf.runtime.stage import describe_stage
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Seed
 from ctxsim_hf.text.chunks import describe_chunks
 
-# Of every sentence the mode pair looks for a whole set of contexts, so its groups are small and few of their pairs are
-# random; in the mode group a pair more costs next to nothing.
+# In pair mode every sentence needs a context set of its own, so groups are small and few of their pairs are random; in
+# group mode another pair costs next to nothing.
 MIXES = {
     "pair": {"near": 10, "document": 6, "unrelated": 2, "random_share": 0.3},
     "group": {"near": 40, "document": 16, "unrelated": 8, "random_share": 1.0},
@@ -30,31 +30,33 @@ MIXES = {
 
 @dataclass(kw_only=True)
 class HarvestArguments(StageArguments, OverrideArguments):
+    """The arguments of `ctxsim harvest`."""
+
     origin: str = HfArg(help="Folder made by ctxsim index, or its id on the Hub; its sentences are paired.")
-    chunks: str | None = HfArg(default=None, help="Folder that the index must have been made from: a check.")
-    pairs: Annotated[int, Ge(LEAST_PAIRS)] = HfArg(
-        help="How many pairs, split into 98 %% train, 1 %% validation and 1 %% test."
+    chunks: str | None = HfArg(default=None, help="Check that the index was made from this folder of chunks.")
+    pairs: Annotated[int, Ge(MIN_PAIRS)] = HfArg(
+        help="Number of pairs, split into 98 %% train, 1 %% validation and 1 %% test."
     )
-    at_most: bool = HfArg(default=False, help="Fewer pairs will do, where the sentences do not suffice for all.")
+    at_most: bool = HfArg(default=False, help="Accept fewer pairs if there are too few sentences.")
     mode: Annotated[str, OneOf(MIXES)] = HfArg(
         default="pair",
-        help="pair: contexts of the two sentences, as in the paper. group: one pool for many sentences.",
+        help="pair: contexts of the two sentences, as in the paper. group: one pool of contexts for many sentences.",
     )
-    near: Count | None = HfArg(default=None, help="Sentences of a group: one and those near it by TF-IDF.")
+    near: Count | None = HfArg(default=None, help="Sentences of a group that are near each other by TF-IDF.")
     document: Count | None = HfArg(default=None, help="Sentences of a group that follow each other in one document.")
     unrelated: CountOrZero | None = HfArg(
         default=None, aliases=["--strangers"], help="Sentences of a group that come from anywhere."
     )
     random_share: Annotated[float, Ge(0), Le(1)] | None = HfArg(
-        default=None, help="Share of random pairs at most; 1: every pair of a group."
+        default=None, help="Largest share of random pairs; 1 keeps every pair of a group."
     )
-    farthest: Count = HfArg(default=256, help="Rank of the farthest sentence that is still called near.")
-    min_tokens: Count = HfArg(default=5, help="Shorter sentences, mostly fragments, are left out.")
-    max_tokens: Count = HfArg(default=40, help="Longer sentences are left out.")
+    farthest: Count = HfArg(default=256, help="Rank of the farthest sentence that still counts as near.")
+    min_tokens: Count = HfArg(default=5, help="Leave out shorter sentences, which are mostly fragments.")
+    max_tokens: Count = HfArg(default=40, help="Leave out longer sentences.")
     seed: Seed = HfArg(default=0, help="Seed of the drawing.")
-    pairs_per_file: Count = HfArg(default=5000, help="About: what is lost at most when a process is killed.")
-    shard: CountOrZero | None = HfArg(default=None, help="Make this share of the files only, from 0; for schedulers.")
-    num_shards: Count = HfArg(default=1, help="How many shares there are.")
+    pairs_per_file: Count = HfArg(default=5000, help="About how many pairs a file holds; a killed process loses one.")
+    shard: CountOrZero | None = HfArg(default=None, help="Make only this share of the files, from 0; for schedulers.")
+    num_shards: Count = HfArg(default=1, help="Number of shares.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *StageArguments.unrecorded,
@@ -77,18 +79,20 @@ class HarvestArguments(StageArguments, OverrideArguments):
 
     @property
     def mix(self) -> Mix:
+        """What a group is made of."""
         return Mix(self.near, self.document, self.unrelated, self.farthest, self.random_share)  # type: ignore[arg-type]
 
     @property
     def shards_folder(self) -> Path:
-        """Where the shares lie until all are there."""
+        """The folder that holds the shares until all of them are finished."""
         return Path(f"{self.output}.shards")
 
     def of_shard(self, shard: int) -> "HarvestArguments":
-        """The same, to make one share in a folder of its own."""
+        """Return these arguments for one share, which has a folder of its own."""
         return replace(self, shard=shard, output=str(self.shards_folder / f"{shard}-of-{self.num_shards}"))
 
     def refuse_to_replace_in_shards(self) -> None:
+        """Refuse --overwrite for one shard of several."""
         if self.num_shards > 1 and self.overwrite:
             raise UserError(
                 f"{self.output!r} exists, and a shard cannot tell whether it is the old one or what the other shards "
@@ -96,7 +100,7 @@ class HarvestArguments(StageArguments, OverrideArguments):
             )
 
     def inputs(self) -> dict[str, Any]:
-        """What is read, as stage.json records it; refuses chunks that the origin was not made from."""
+        """Describe what is read, for stage.json; refuse chunks that the origin was not made from."""
         found = describe_stage(origin_folder(self.origin), "index")
         if self.chunks is not None:
             indexed, given = found["inputs"]["chunks"], describe_chunks(self.chunks)
@@ -109,8 +113,8 @@ class HarvestArguments(StageArguments, OverrideArguments):
         return {"origin": found, "settings": settings.to_json()}
 
     def open_on(self, device: torch.device) -> OriginSimilarity:
-        """Open the origin on a device."""
+        """Open the origin on a device, without remembering context sets: no sentence occurs in two groups."""
         origin = self.open_origin(self.origin, str(device))
         if CONTEXTS in origin.signals:
-            origin.contexts.sets.max_remembered = 1  # no sentence comes in two groups
+            origin.contexts.sets.max_remembered = 1
         return origin

@@ -1,4 +1,4 @@
-"""Harvesting in blocks: each parquet file of the plan is one."""
+"""Harvest in blocks of work, one for each parquet file of the plan."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from ctxsim_hf.harvest.drawing import Drawing
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.pair_files import describe_pairs, write_block
 from ctxsim_hf.harvest.plan import Block, make_plan
-from ctxsim_hf.harvest.scoring import SCORERS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.blocks import FileBlocks, share
 
@@ -29,7 +28,7 @@ class HarvestBlocks(FileBlocks):
         arguments (`HarvestArguments`): Which pairs to draw and how to label them.
         device (`torch.device`): Where the models run.
         show_progress (`bool`): Show a progress bar while the plan is drawn.
-        advance (`Callable[[int], Any]`): Is told the number of pairs of each group that is labelled.
+        advance (`Callable[[int], Any]`): Called with the number of pairs of each labelled group.
     """
 
     arguments: HarvestArguments
@@ -39,6 +38,7 @@ class HarvestBlocks(FileBlocks):
 
     @cached_property
     def origin(self) -> OriginSimilarity:
+        """The origin that labels the pairs, opened on first use."""
         return self.arguments.open_on(self.device)
 
     @cached_property
@@ -49,7 +49,7 @@ class HarvestBlocks(FileBlocks):
 
     @cached_property
     def _plan(self) -> dict[str, Block]:
-        """The blocks of this shard by name."""
+        """Map the names of this shard's files to their blocks."""
         arguments = self.arguments
         plan = make_plan(
             self._drawing, arguments.pairs, arguments.pairs_per_file, self.show_progress, arguments.at_most
@@ -58,6 +58,7 @@ class HarvestBlocks(FileBlocks):
         return {name: blocks[name] for name in share(list(blocks), arguments.shard or 0, arguments.num_shards)}
 
     def blocks(self) -> list[str]:
+        """Return the names of the files."""
         return list(self._plan)
 
     def num_pairs(self, name: str) -> int:
@@ -65,8 +66,9 @@ class HarvestBlocks(FileBlocks):
         return self._plan[name].num_pairs
 
     def run_block(self, name: str) -> None:
-        scorer = SCORERS[self.arguments.mode]
-        write_block(self.folder / name, self._plan[name], self._drawing, self.origin, scorer, self.advance)
+        """Label the pairs of one file and write it."""
+        mode = self.arguments.mode
+        write_block(self.folder / name, self._plan[name], self._drawing, self.origin, mode, self.advance)
 
     def merge(self) -> dict[str, Any]:
         """Return the counts that stage.json records; the files stay as they are."""

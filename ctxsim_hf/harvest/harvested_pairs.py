@@ -1,10 +1,10 @@
-"""A harvest -> a `datasets` data set.
+"""Turn a harvest into a dataset of the `datasets` library.
 
     HarvestedPairs(harvest="pairs").download_and_prepare()                                    # a finished harvest
     HarvestedPairs(harvest="pairs", origin="origin", chunks="chunks", pairs=20_000, arguments={"mode": "group"})
 
-The second runs the stage `ctxsim harvest` into the folder `pairs` first, which goes on where it was interrupted and
-does nothing where it is finished. Then `as_dataset()` and `as_streaming_dataset()` give it as any builder does.
+The second form runs `ctxsim harvest` into the folder `pairs` first, which resumes an interrupted harvest and leaves a
+finished one alone. `as_dataset()` and `as_streaming_dataset()` work as those of any builder.
 """
 
 import json
@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 import xxhash
 from datasets.builder import Key
 
-from ctxsim_hf.harvest.drawing import SPLITS
+from ctxsim_hf.harvest.drawing import PAIR_SPLITS
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.harvesting import COMMAND, run
 from ctxsim_hf.harvest.pair_files import SCHEMA
-from ctxsim_hf.harvest.plan import LEAST_PAIRS
+from ctxsim_hf.harvest.plan import MIN_PAIRS
 from ctxsim_hf.harvest.repair import damaged_files
 from ctxsim_hf.origin.similarity import origin_folder
 from ctxsim_hf.runtime.errors import UserError
@@ -30,20 +30,21 @@ from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
 
 VERSION = "1.0.0"
-TRAINING_COLUMNS = ("sentence1", "sentence2", "score")  # what sentence-transformers takes, and no column more
+TRAINING_COLUMNS = ("sentence1", "sentence2", "score")  # exactly what sentence-transformers trains on
 ROWS_PER_BATCH = 1000
 
 
 @dataclass
 class HarvestedPairsConfig(datasets.BuilderConfig):
-    """
+    """Configure [`HarvestedPairs`].
+
     Args:
         harvest (`str`): Folder of the harvest.
-        origin (`str`, *optional*): Where this is given, the harvest is made from this origin first, if need be.
-        chunks (`str`, *optional*): The chunks that the origin was made from: a check.
-        pairs (`int`, *optional*): How many to harvest.
-        arguments (`dict`, *optional*): What else [`HarvestArguments`] takes, by name.
-        columns (`tuple[str, ...]`): Set by the name of the configuration.
+        origin (`str`, *optional*): Origin to make the harvest from if it is not finished. None reads a finished one.
+        chunks (`str`, *optional*): Check that the origin was made from these chunks. None skips the check.
+        pairs (`int`, *optional*): Number of pairs to harvest; needed with `origin`.
+        arguments (`dict`, *optional*): Other fields of [`HarvestArguments`] by name. None leaves their defaults.
+        columns (`tuple[str, ...]`): Columns to read; the name of the configuration sets them.
     """
 
     harvest: str | None = None
@@ -55,6 +56,8 @@ class HarvestedPairsConfig(datasets.BuilderConfig):
 
 
 class HarvestedPairs(datasets.GeneratorBasedBuilder):
+    """Build a dataset from a harvest: `default` has what training needs, `full` all columns."""
+
     BUILDER_CONFIG_CLASS = HarvestedPairsConfig
     BUILDER_CONFIGS = [
         HarvestedPairsConfig(name="default", version=VERSION, description="Two sentences and their score."),
@@ -70,7 +73,7 @@ class HarvestedPairs(datasets.GeneratorBasedBuilder):
     def __init__(self, *, harvest: str | Path, hash: str | None = None, **kwargs: Any) -> None:
         kwargs = {name: str(value) if isinstance(value, Path) else value for name, value in kwargs.items()}
         folder = origin_folder(kwargs["origin"]) if kwargs.get("origin") else Path(harvest)
-        read_stage(folder)  # refuses what is no finished folder
+        read_stage(folder)  # refuses a folder that is not finished
         super().__init__(harvest=str(harvest), hash=hash or _fingerprint(folder / STAGE_FILE), **kwargs)
 
     def _info(self) -> datasets.DatasetInfo:
@@ -84,7 +87,7 @@ class HarvestedPairs(datasets.GeneratorBasedBuilder):
         config = self.config
         if config.origin is not None:
             if config.pairs is None:
-                raise UserError("say how many pairs to harvest: pairs=...")
+                raise UserError("expected a number of pairs to harvest; set pairs=...")
             run(
                 HarvestArguments(
                     output=config.harvest,
@@ -99,16 +102,15 @@ class HarvestedPairs(datasets.GeneratorBasedBuilder):
         if damaged := damaged_files(folder, record):
             raise UserError(
                 f"{str(folder / damaged[0])!r} is damaged ({len(damaged)} of {len(record['files'])} files are); "
-                "run the same ctxsim harvest again, which makes only these files anew"
+                "run the same ctxsim harvest again, which makes only these files again"
             )
         files = {
             split: sorted(str(folder / name) for name in record["files"] if name.startswith(f"data/{split}-"))
-            for split in SPLITS
+            for split in PAIR_SPLITS
         }
         if empty := [split for split, names in files.items() if not names]:
             raise UserError(
-                f"{str(folder)!r} has no pairs for {' and '.join(empty)}; "
-                f"three splits need {LEAST_PAIRS} pairs or more"
+                f"{str(folder)!r} has no pairs for {' and '.join(empty)}; three splits need {MIN_PAIRS} pairs or more"
             )
         return [datasets.SplitGenerator(name=split, gen_kwargs={"files": names}) for split, names in files.items()]
 
@@ -124,7 +126,7 @@ class HarvestedPairs(datasets.GeneratorBasedBuilder):
 
 
 def _fingerprint(read: Path) -> str:
-    """What a cached data set was made of: the code of this package, and what it read."""
+    """Return a digest of what a cached dataset was made from: the code of this package and the file it read."""
     package = Path(__file__).parents[1]
     sources = [digest_file(path) for path in sorted(package.rglob("*.py"))]
     return xxhash.xxh3_128_hexdigest(json.dumps([*sources, digest_file(read)]).encode())

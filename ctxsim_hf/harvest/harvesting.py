@@ -1,9 +1,9 @@
-"""Origin -> labelled pairs, a stage: `ctxsim harvest`.
+"""Turn the sentences of an origin into labelled pairs: the stage `ctxsim harvest`.
 
     accelerate launch -m ctxsim_hf.harvest --origin origin --pairs 1000000 --mode group --output pairs
 
 One process, many processes of `accelerate launch`, or many jobs that know nothing of each other (`--shard I
---num-shards N`, see shards.py) leave the same folder of parquet files, `data/<split>-<number>-of-<numbers>.parquet`.
+--num-shards N`, see shards.py) write the same folder of parquet files, `data/<split>-<number>-of-<total>.parquet`.
 """
 
 from contextlib import ExitStack
@@ -18,10 +18,10 @@ from tqdm import tqdm
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.harvest_blocks import HarvestBlocks
 from ctxsim_hf.harvest.repair import RepairedStage
-from ctxsim_hf.harvest.shards import missing_shards, put_together
+from ctxsim_hf.harvest.shards import merge_shards, missing_shards
 from ctxsim_hf.runtime.blocks import RankExecutor, merge_finished, missing_blocks, run_missing, share
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
 
 COMMAND = "harvest"
@@ -29,21 +29,21 @@ PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
 
 
 def run(arguments: HarvestArguments) -> dict[str, Any] | str:
-    """Run the stage; returns the counts that stage.json records, or says which shards are still to come."""
+    """Run the stage; return the counts that stage.json records, or a line that says which shards are missing."""
     # A process that has done its part waits for the others, however long.
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=30))])
     inputs = arguments.inputs()
     whole = RepairedStage(COMMAND, arguments, inputs, PACKAGES)
     missing: list[int] = []
-    if arguments.num_shards == 1 or seen_by_all(whole.output.exists()):
+    if arguments.num_shards == 1 or broadcast_from_main(whole.output.exists()):
         arguments.refuse_to_replace_in_shards()
         _harvest(whole, replace(arguments, shard=None, num_shards=1), accelerator)
     else:
         own = arguments.of_shard(arguments.shard or 0)
         _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
-        missing = seen_by_all(missing_shards(arguments))
+        missing = broadcast_from_main(missing_shards(arguments))
         if accelerator.is_main_process and not missing:
-            put_together(whole, arguments)
+            merge_shards(whole, arguments)
     accelerator.wait_for_everyone()
     if missing:
         numbers = ", ".join(map(str, missing))
@@ -53,7 +53,7 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
 
 
 def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator) -> None:
-    """Make the files of one folder that are not there yet, on all processes."""
+    """Make the missing files of one folder on all processes."""
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if stage.finished:
@@ -61,7 +61,7 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
         work = HarvestBlocks(stage.folder, arguments, accelerator.device, accelerator.is_main_process)
         with accelerator.main_process_first():  # which checks the files of the origin
             _ = work.origin
-        missing = seen_by_all(missing_blocks(work))
+        missing = broadcast_from_main(missing_blocks(work))
         if accelerator.is_main_process:
             stage.log(f"{len(missing)} files to make on {accelerator.num_processes} process(es), {accelerator.device}")
         error = None

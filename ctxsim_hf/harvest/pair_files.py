@@ -1,4 +1,4 @@
-"""Blocks of a plan -> parquet files of labelled pairs; and what a folder of them holds."""
+"""Turn blocks of a plan into parquet files of labelled pairs, and summarise a folder of them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ctxsim_hf.harvest.drawing import SPLITS, Drawing
+from ctxsim_hf.harvest.drawing import PAIR_SPLITS, Drawing
 from ctxsim_hf.harvest.plan import Block
-from ctxsim_hf.harvest.scoring import Scorer
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.files import writing
 
@@ -34,17 +33,25 @@ def write_block(
     block: Block,
     drawing: Drawing,
     origin: OriginSimilarity,
-    scorer: Scorer,
+    mode: str,
     advance: Callable[[int], Any],
 ) -> None:
-    """Label the pairs of a block and write them in the order of their hashes, which mixes the groups; `advance` hears
-    of each group's number of pairs when it is done."""
+    """Label the pairs of a block and write them in the order of their hashes, which mixes the groups.
+
+    Args:
+        path (`Path`): The file to write.
+        block (`Block`): Groups of sentences, and how many of their pairs to take.
+        drawing (`Drawing`): The drawing that the groups come from.
+        origin (`OriginSimilarity`): Labels the pairs.
+        mode (`str`): `pair` or `group`; see [`OriginSimilarity.label`].
+        advance (`Callable[[int], Any]`): Called with the number of pairs of each labelled group.
+    """
     tables, hashes = [], []
     for counted in block.groups:
         pairs = drawing.pairs(counted.group).first(counted.num_pairs)
         places = origin.index.chunk_of(counted.group.sentences)
         sentences = [chunk.sentences[position] for chunk, position in places]
-        scores, spreads = scorer(origin, sentences, pairs.members)
+        scores, spreads = origin.label(sentences, pairs.members, mode)
         first, second = pairs.members.T
         chunk_ids = [chunk.chunk_id for chunk, _ in places]
         columns = [
@@ -61,7 +68,7 @@ def write_block(
 
 
 def is_sound(path: Path) -> bool:
-    """Whether a file can be read to its end and is what was written."""
+    """Return whether a file can be read to its end and its checksums hold."""
     try:
         pq.read_table(path, page_checksum_verification=True)
     except (OSError, pa.ArrowException):
@@ -70,8 +77,10 @@ def is_sound(path: Path) -> bool:
 
 
 def describe_pairs(paths: Sequence[Path]) -> dict[str, Any]:
-    """Pairs and different sentences of each split, and for each way of drawing its pairs, mean score and mean spread.
-    Files are read one at a time: no sentence is in two of them."""
+    """Count the pairs and distinct sentences of each split; for each way of drawing give pairs, mean score and spread.
+
+    Files are read one at a time, since no sentence is in two of them.
+    """
     pairs, sentences = Counter[str](), Counter[str]()
     drawn: Counter[str] = Counter()
     sums: defaultdict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
@@ -87,8 +96,8 @@ def describe_pairs(paths: Sequence[Path]) -> dict[str, Any]:
             sums[way] += labels[ways == way].sum(0)
     order = sorted(drawn, key=lambda way: (not way.startswith("near"), len(way), way))
     return {
-        "pairs": {split: pairs[split] for split in SPLITS},
-        "sentences": {split: sentences[split] for split in SPLITS},
+        "pairs": {split: pairs[split] for split in PAIR_SPLITS},
+        "sentences": {split: sentences[split] for split in PAIR_SPLITS},
         "drawn": {way: drawn[way] for way in order},
         "mean_score": {way: float(sums[way][0] / drawn[way]) for way in order},
         "mean_spread": {way: float(sums[way][1] / drawn[way]) for way in order},

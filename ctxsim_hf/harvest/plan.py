@@ -1,23 +1,23 @@
-"""Groups drawn from an index -> blocks, the units of work: each becomes one parquet file.
+"""Turn groups drawn from an index into blocks, the units of work: each becomes one parquet file.
 
-The plan follows from the index and the arguments alone. Every process draws it for itself, which takes a hundredth of
-the time that labelling takes, and works on its share of the blocks: so pairs and files are the same for any number of
-processes and shards.
+The plan depends on nothing but the index and the arguments. Every process draws it for itself, which takes 1 % of the
+time of labelling, and works on its share of the blocks, so pairs and files are the same for any number of processes
+and shards.
 """
 
 from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from ctxsim_hf.harvest.drawing import SPLITS, Drawing, Group
+from ctxsim_hf.harvest.drawing import PAIR_SPLITS, Drawing, Group
 from ctxsim_hf.runtime.errors import UserError
 
-LEAST_PAIRS = 100  # one for each of the small splits
+MIN_PAIRS = 100  # at 1 % each, one pair for validation and one for test
 
 
 @dataclass(frozen=True)
 class CountedGroup:
-    """A group and how many of its pairs are taken: all but in the last group of a split."""
+    """A group and the number of pairs taken from it: all, except in the last group of a split."""
 
     group: Group
     num_pairs: int
@@ -25,33 +25,43 @@ class CountedGroup:
 
 @dataclass(frozen=True)
 class Block:
+    """The groups whose pairs make up one file."""
+
     name: str  # of its file
     groups: list[CountedGroup]
 
     @property
     def num_pairs(self) -> int:
+        """The number of pairs in the file."""
         return sum(counted.num_pairs for counted in self.groups)
 
 
 def pairs_by_split(pairs: int) -> dict[str, int]:
-    """98/1/1."""
-    small = pairs // LEAST_PAIRS
-    return dict(zip(SPLITS, (pairs - 2 * small, small, small), strict=True))
+    """Return the number of pairs in each split: 98 % train, 1 % validation, 1 % test."""
+    small = pairs // MIN_PAIRS
+    return dict(zip(PAIR_SPLITS, (pairs - 2 * small, small, small), strict=True))
 
 
 def make_plan(
     drawing: Drawing, pairs: int, pairs_per_file: int, show_progress: bool = True, at_most: bool = False
 ) -> list[Block]:
-    """The blocks of a harvest, the small splits last. Where the sentences do not suffice, it is refused, or with
-    `at_most` made as large as they allow."""
-    available = {split: drawing.num_sentences(split) for split in SPLITS}
+    """Return the blocks of a harvest, the small splits last.
+
+    Args:
+        drawing (`Drawing`): Draws the groups.
+        pairs (`int`): Number of pairs to harvest.
+        pairs_per_file (`int`): About how many pairs go into a file.
+        show_progress (`bool`): Show a progress bar.
+        at_most (`bool`): Make as many pairs as the sentences allow where they are too few, instead of refusing.
+    """
+    available = {split: drawing.num_sentences(split) for split in PAIR_SPLITS}
     wanted = pairs_by_split(pairs)
     with tqdm(total=pairs, desc="draw", unit="pair", disable=None if show_progress else True) as bar:
         drawn = {split: _draw(drawing, split, number, bar) for split, number in wanted.items()}
     found = {split: sum(counted.num_pairs for counted in groups) for split, groups in drawn.items()}
     if short := {split: number for split, number in found.items() if number < wanted[split]}:
         possible = _possible(pairs, short)
-        if not at_most or possible < LEAST_PAIRS:
+        if not at_most or possible < MIN_PAIRS:
             raise UserError(_too_few(pairs, short, available))
         drawn = {split: _first(drawn[split], number) for split, number in pairs_by_split(possible).items()}
     return [block for split, groups in drawn.items() for block in _blocks(split, groups, pairs_per_file)]
@@ -71,7 +81,7 @@ def _draw(drawing: Drawing, split: str, wanted: int, bar: tqdm) -> list[CountedG
 
 
 def _first(groups: list[CountedGroup], wanted: int) -> list[CountedGroup]:
-    """What would have been drawn had no more been wanted."""
+    """Return what would have been drawn if only `wanted` pairs had been asked for."""
     kept = []
     for counted in groups:
         number = min(wanted, counted.num_pairs)
@@ -93,9 +103,9 @@ def _blocks(split: str, groups: list[CountedGroup], pairs_per_file: int) -> list
 
 
 def _possible(pairs: int, short: dict[str, int]) -> int:
-    """How many pairs there can be, by the split that falls shortest; a multiple of the least number."""
+    """Return how many pairs are possible, by the split that is shortest of them, as a multiple of `MIN_PAIRS`."""
     wanted = pairs_by_split(pairs)
-    return min(number * pairs // wanted[split] for split, number in short.items()) // LEAST_PAIRS * LEAST_PAIRS
+    return min(number * pairs // wanted[split] for split, number in short.items()) // MIN_PAIRS * MIN_PAIRS
 
 
 def _too_few(pairs: int, short: dict[str, int], available: dict[str, int]) -> str:
@@ -105,9 +115,9 @@ def _too_few(pairs: int, short: dict[str, int], available: dict[str, int]) -> st
         for split, number in short.items()
     )
     possible = _possible(pairs, short)
-    if possible < LEAST_PAIRS:
-        return f"too few sentences for {pairs} pairs ({found}), and even for {LEAST_PAIRS}; index more documents"
+    if possible < MIN_PAIRS:
+        return f"too few sentences for {pairs} pairs ({found}), and even for {MIN_PAIRS}; index more documents"
     return (
-        f"too few sentences for {pairs} pairs ({found}); ask for {possible}, or for --at-most so many; "
-        "index more documents, or make larger groups (--near, --document, --unrelated), which have more pairs"
+        f"too few sentences for {pairs} pairs ({found}); ask for {possible}, or add --at-most; "
+        "index more documents, or draw larger groups (--near, --document, --unrelated), which have more pairs"
     )

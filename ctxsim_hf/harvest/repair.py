@@ -1,4 +1,4 @@
-"""A stage of which single files are made again when they are damaged: in a finished folder too."""
+"""Make single damaged files of a stage again, in a finished folder too."""
 
 import logging
 import shutil
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def damaged_files(folder: Path, record: dict[str, Any]) -> list[str]:
-    """Files of a finished stage that are not what was written, or not there."""
+    """Return the files of a finished stage that have changed or are missing."""
     expected: dict[str, Any] = record["files"]
     return [
         name
@@ -23,23 +23,23 @@ def damaged_files(folder: Path, record: dict[str, Any]) -> list[str]:
 
 
 class RepairedStage(Stage):
-    """On entering, damaged files are named and set aside, and the stage is unfinished until they are made again."""
+    """A stage that removes damaged files when it is entered, and is unfinished until they are made again."""
 
     def __enter__(self) -> Self:
         super().__enter__()
         try:
-            self._set_damaged_aside()
+            self._remove_damaged()
         except BaseException:
-            self._let_go()
+            self._release_lock()
             raise
         return self
 
-    def _set_damaged_aside(self) -> None:
+    def _remove_damaged(self) -> None:
         if self.finished:
             damaged = damaged_files(self.output, read_stage(self.output))
             if not damaged:
                 return
-            shutil.rmtree(self.folder, ignore_errors=True)  # left by an --overwrite that did not come to its end
+            shutil.rmtree(self.folder, ignore_errors=True)  # left by an interrupted --overwrite
             self.output.rename(self.folder)
             self.finished = False
         else:
@@ -48,5 +48,5 @@ class RepairedStage(Stage):
             damaged = [n for n in names if n not in (STAGE_FILE, LOG_FILE) and not is_sound(self.folder / n)]
         for name in damaged:
             (self.folder / name).unlink(missing_ok=True)
-            self.log(f"{name} is damaged and is made again")
-            logger.warning(f"{str(self.output / name)!r} is damaged and is made again")
+            self.log(f"{name} is damaged and will be made again")
+            logger.warning(f"{str(self.output / name)!r} is damaged and will be made again")

@@ -1,7 +1,7 @@
-"""A harvest in shards, for any scheduler: jobs that know nothing of each other, in any order, at any time.
+"""Harvest in shards under any scheduler, by jobs that know nothing of each other and run in any order.
 
-Each job is a stage of its own in `<output>.shards/<I>-of-<N>`, so it resumes by itself. Whichever finds all shards
-there copies their files into the one folder that a single run would have made, and removes the shards.
+Each job is a stage of its own in `<output>.shards/<I>-of-<N>`, so it resumes by itself. The job that finds all shards
+finished copies their files into the folder that a single run would have made, and removes the shards.
 """
 
 import json
@@ -18,14 +18,14 @@ from ctxsim_hf.runtime.stage import Stage, read_stage
 
 
 def missing_shards(arguments: HarvestArguments) -> list[int]:
-    """None are missing once they have been put together."""
+    """Return the shards that are not finished; none once the shards have been merged."""
     if Path(arguments.output).exists():
         return []
     return [shard for shard in range(arguments.num_shards) if not Path(arguments.of_shard(shard).output).exists()]
 
 
-def put_together(whole: Stage, arguments: HarvestArguments) -> None:
-    """Make the folder of all shards, unless another job was faster."""
+def merge_shards(whole: Stage, arguments: HarvestArguments) -> None:
+    """Merge all shards into one folder, unless another job already has."""
     with filelock.FileLock(arguments.shards_folder / "lock"):
         if not whole.output.exists():
             with whole:
@@ -47,4 +47,4 @@ def _copy(folder: Path, whole: Stage) -> None:
         with whole.writing(name) as temporary:
             shutil.copyfile(folder / name, temporary)
             if describe_file(temporary) != expected:
-                raise UserError(f"{str(folder / name)!r} is damaged; run that shard again, which makes this file anew")
+                raise UserError(f"{str(folder / name)!r} is damaged; run that shard again to replace it")

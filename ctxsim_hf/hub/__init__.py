@@ -1,1 +1,1 @@
-"""Publishing folders on the Hub."""
+"""Write cards and publish folders on the Hub."""

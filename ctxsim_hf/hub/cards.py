@@ -1,8 +1,8 @@
-"""The stage.json and results.json of a folder -> its card, from a template: `ctxsim card`.
+"""Turn the stage.json and results.json of a folder into its card: `ctxsim card`.
 
-Every number of a card comes from these two files and from the settings beside them. The templates are in
-the top-level model_cards/; the dataset's card is written with its files by dataset_scripts/build_harvested_pairs.py,
-and the metric's lies beside its script.
+Every number of a card comes from these two files and from the settings next to them. The templates are in the
+top-level folder model_cards/. dataset_scripts/build_harvested_pairs.py writes the card of a dataset, and the card of
+the metric is next to its script.
 """
 
 import json
@@ -16,9 +16,10 @@ from huggingface_hub import ModelCard, ModelCardData
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
+from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.hub.publication import CARD_FILE, Publication
 from ctxsim_hf.hub.publish import check_repo_id, one_folder
-from ctxsim_hf.hub.results import Results, eval_results, markdown_table, read_results, results_table
+from ctxsim_hf.hub.results import Results, eval_results, read_results, results_table
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
@@ -26,7 +27,7 @@ from ctxsim_hf.runtime.stage import STAGE_FILE
 
 TEMPLATES = "ctxsim_hf.hub.model_cards"  # the top-level folder model_cards/, installed as this package
 UNKNOWN_LICENCE = "The weights were learned from the texts named above, whose licences may bear on them."
-# Library and pipeline by which the Hub shows a model; a cross-encoder's are those that sentence-transformers gives it.
+# Library and pipeline tag on the Hub; those of a cross-encoder are the ones that sentence-transformers sets.
 SENTENCE_TRANSFORMERS = {
     "surrogate": ("sentence-transformers", "sentence-similarity"),
     "cross-encoder": ("sentence-transformers", "text-ranking"),
@@ -35,8 +36,10 @@ SENTENCE_TRANSFORMERS = {
 
 @dataclass(kw_only=True)
 class CardArguments(Arguments):
+    """The arguments of `ctxsim card`."""
+
     repo_id: str | None = HfArg(
-        default=None, help="Name on the Hub that the examples load; ctxsim/ and the folder's name if left out."
+        default=None, help="Name on the Hub that the examples load; by default ctxsim/ and the folder's name."
     )
     license: str = HfArg(default="other", help="Licence of the weights, as the Hub names it.")
     language: str = HfArg(default="en", help="Language of the documents.")
@@ -47,10 +50,11 @@ class CardArguments(Arguments):
 
 
 def run(arguments: CardArguments) -> str:
+    """Write the card and return a line that says so."""
     publication = Publication.open(one_folder(arguments.folders))
     path = publication.folder / CARD_FILE
     if not publication.record:
-        raise UserError(f"{str(path)!r} is there already: the card of a {publication.kind.name} comes with its files")
+        raise UserError(f"{str(path)!r} exists already: the card of a {publication.kind.name} comes with its files")
     card = str(make_card(publication, arguments)) + "\n"
     if path.exists() and path.read_text("utf-8") != card and not arguments.overwrite:
         raise UserError(f"{str(path)!r} says something else; replace it with --overwrite")
@@ -60,6 +64,7 @@ def run(arguments: CardArguments) -> str:
 
 
 def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
+    """Fill the template of a folder's kind."""
     repo_id = arguments.repo_id or f"ctxsim/{publication.folder.resolve().name}"
     check_repo_id(repo_id)
     results = read_results(publication.folder)
@@ -83,8 +88,8 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         cross=cross,
         same_documents=same_documents(record["inputs"]),
         corpora=corpora(record["inputs"]),
-        arguments=markdown_table(("argument", "value"), _told(record["arguments"])),
-        figures=markdown_table(("figure", "value"), _told(record["counts"])),
+        arguments=as_markdown([("argument", "value"), *_table_rows(record["arguments"])]),
+        figures=as_markdown([("figure", "value"), *_table_rows(record["counts"])]),
         results=results_table(results.rows),
         signature=results.signature,
         recipe=digest_file(publication.folder / STAGE_FILE),
@@ -113,8 +118,8 @@ def _card_data(
     )
 
 
-def _told(values: dict[str, Any]) -> list[tuple[str, str]]:
-    """Names and values for people; what was left unset is left out."""
+def _table_rows(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return names and formatted values, without those that are None."""
     return [(f"`{name}`", _plain(value)) for name, value in values.items() if value is not None]
 
 
@@ -125,7 +130,7 @@ def _plain(value: Any) -> str:
 
 
 def corpora(inputs: dict[str, Any]) -> list[dict[str, Any]]:
-    """The corpora that the inputs, or the inputs of these, were made of, each once."""
+    """Return the corpora that the inputs, or their own inputs, were made from, each once."""
     return list({json.dumps(corpus): corpus for corpus in _corpora(inputs)}.values())
 
 
@@ -139,6 +144,6 @@ def _corpora(inputs: Any) -> Iterator[dict[str, Any]]:
 
 
 def same_documents(inputs: dict[str, Any]) -> bool:
-    """Whether the models of an origin learned from the very chunks that it indexes."""
+    """Return whether the models of an origin were trained on the chunks that it indexes."""
     models = inputs.get("context_models", ())
     return all(model.get("inputs", {}).get("chunks") == inputs.get("chunks") for model in models)

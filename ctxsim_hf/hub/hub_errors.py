@@ -1,4 +1,4 @@
-"""What can go wrong between here and the Hub, in one line each."""
+"""Turn errors of the Hub's client into one line each that says what to do."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, Offl
 
 from ctxsim_hf.runtime.errors import UserError
 
-AGAIN = "what it holds is whole. Run the same command again, which sends only what has not arrived"
+RETRY = "it is complete as of its last commit. Run the same command again, which sends only what is missing"
 
 
 @contextlib.contextmanager
 def hub_errors(repo_id: str) -> Iterator[None]:
-    """Turn the client's errors into UserErrors. None of them shows the token."""
+    """Turn errors of the Hub's client into UserErrors, none of which shows the token."""
     try:
         yield
     except LocalTokenNotFoundError as error:
@@ -26,8 +26,8 @@ def hub_errors(repo_id: str) -> Iterator[None]:
         if error.__cause__ is None:
             raise
         raise UserError(_explain(error.__cause__, repo_id)) from error
-    except ValueError as error:  # no JSON: a proxy's page, a server that is no Hub
-        raise UserError(f"the answer is none that a Hub would give ({error}); is HF_ENDPOINT right?") from error
+    except ValueError as error:  # not JSON: a proxy's page, or a server that is not a Hub
+        raise UserError(f"the server did not answer as a Hub would ({error}); check HF_ENDPOINT") from error
 
 
 def _explain(error: BaseException, repo_id: str) -> str:
@@ -39,10 +39,10 @@ def _explain(error: BaseException, repo_id: str) -> str:
             owner = repo_id.split("/")[0]
             return f"this token may not write to {repo_id!r}; it needs the right to write in {owner!r}"
         if status == 412:
-            return f"somebody else changed {repo_id!r} meanwhile; look what it holds, and run the same command again"
+            return f"somebody else changed {repo_id!r} meanwhile; check what it holds, then run the same command again"
         said = error.server_message or f"status {status}"
-        return f"the Hub refused to publish {repo_id!r}: {said}. If it exists, {AGAIN}"
+        return f"the Hub refused to publish {repo_id!r}: {said}. If it exists, {RETRY}"
     return (
         f"the Hub could not be reached, or the connection broke off ({type(error).__name__}). "
-        f"If {repo_id!r} exists, {AGAIN}"
+        f"If {repo_id!r} exists, {RETRY}"
     )

@@ -1,6 +1,6 @@
-"""A folder -> what it is on the Hub: the kind of its repository, and the files that go there. No other file ever does.
+"""Tell what a folder is on the Hub: the kind of its repository, and the only files that are ever sent there.
 
-A model and an origin are known by their stage.json, the metric and the dataset by their card.
+A model and an origin are recognised by their stage.json, the metric and the dataset by their card.
 """
 
 from dataclasses import dataclass
@@ -28,33 +28,45 @@ EXPECTED = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class PublicationKind:
+    """What is published of one kind of folder.
+
+    Args:
+        name (`str`): Name of the kind, and of its card template.
+        repo_type (`str`): Type of the repository on the Hub.
+        files (`tuple[str, ...]`, *optional*): Patterns of files to send. None sends all that stage.json lists. The
+            card, stage.json and the thresholds of `ctxsim evaluate --save-thresholds` are sent in any case.
+        holds_text (`bool`): Whether the files hold sentences of the documents verbatim.
+    """
+
     name: str
     repo_type: str
-    files: tuple[str, ...] | None  # patterns; None means all that stage.json lists. The card goes in any case, and so
-    # do a stage's record and what `ctxsim evaluate --save-thresholds` left
-    holds_text: bool = False  # of the documents, word for word
+    files: tuple[str, ...] | None
+    holds_text: bool = False
 
 
 _MODEL = (*MODEL_FILES, *TOKENIZER_FILES)
 STAGE_KINDS = {  # by the command of stage.json
-    "train discriminator": Kind("discriminator", "model", _MODEL),
-    "train generator": Kind("generator", "model", _MODEL),
-    "train surrogate": Kind("surrogate", "model", (*_MODEL, *SENTENCE_TRANSFORMERS_FILES)),
-    "index": Kind("origin", "model", None, holds_text=True),
+    "train discriminator": PublicationKind("discriminator", "model", _MODEL),
+    "train generator": PublicationKind("generator", "model", _MODEL),
+    "train surrogate": PublicationKind("surrogate", "model", (*_MODEL, *SENTENCE_TRANSFORMERS_FILES)),
+    "index": PublicationKind("origin", "model", None, holds_text=True),
 }
-DATASET = Kind("dataset", "dataset", ("data/*.parquet", "scores.svg"), holds_text=True)
-METRIC = Kind("metric", "space", ("*.py", "requirements.txt"))
+DATASET = PublicationKind("dataset", "dataset", ("data/*.parquet", "scores.svg"), holds_text=True)
+METRIC = PublicationKind("metric", "space", ("*.py", "requirements.txt"))
 
 
 @dataclass(frozen=True)
 class Publication:
+    """A folder that can be published."""
+
     folder: Path
-    kind: Kind
+    kind: PublicationKind
     record: dict[str, Any]  # stage.json; empty where there is none
 
     @classmethod
     def open(cls, folder: str | Path) -> "Publication":
+        """Recognise a folder; refuse one that cannot be published."""
         folder = Path(folder)
         if (folder / STAGE_FILE).exists():
             record = read_stage(folder)
@@ -72,10 +84,10 @@ class Publication:
         return cls(folder, _kind_by_card(folder), {})
 
     def files(self) -> list[str]:
-        """What goes to the Hub; a stage's files must be those that were written."""
+        """Return the files to send; refuse files of a stage that have changed since."""
         made = self.record.get("files", {})
-        beside = (CARD_FILE, STAGE_FILE, THRESHOLDS_FILE) if self.record else (CARD_FILE,)
-        patterns = (*beside, *(made if self.kind.files is None else self.kind.files))
+        always = (CARD_FILE, STAGE_FILE, THRESHOLDS_FILE) if self.record else (CARD_FILE,)
+        patterns = (*always, *(made if self.kind.files is None else self.kind.files))
         found = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
         names = sorted(path.relative_to(self.folder).as_posix() for path in found)
         wanted = {name: made[name] for name in made if any(fnmatch(name, pattern) for pattern in patterns)}
@@ -83,7 +95,7 @@ class Publication:
         return names
 
 
-def _kind_by_card(folder: Path) -> Kind:
+def _kind_by_card(folder: Path) -> PublicationKind:
     card = folder / CARD_FILE
     if not card.exists():
         what = "has neither stage.json nor README.md" if folder.exists() else "does not exist"
@@ -98,7 +110,8 @@ def _kind_by_card(folder: Path) -> Kind:
 
 
 def read_card(path: Path) -> RepoCard:
+    """Read a card; refuse one whose metadata is not YAML."""
     try:
         return RepoCard.load(path)
-    except ValueError as error:  # YAML that cannot be read, or that is no mapping
-        raise UserError(f"the head of {str(path)!r} is no YAML that the Hub understands: {error}") from error
+    except ValueError as error:  # not YAML, or not a mapping
+        raise UserError(f"the metadata of {str(path)!r} is not valid YAML: {error}") from error

@@ -1,8 +1,8 @@
-"""A folder -> a repository on the Hub: `ctxsim publish`.
+"""Publish a folder as a repository on the Hub: `ctxsim publish`.
 
-All files arrive in one commit. Whatever breaks off before leaves the repository as it was, empty or at its last
-commit; the same command again sends only what has not arrived. Large files go as the Hub's client chooses: by xet,
-which the tests do not exercise, or by LFS (HF_HUB_DISABLE_XET=1), which they do.
+All files are sent in one commit. An interrupted upload leaves the repository as it was, empty or at its last commit;
+the same command again sends only what is missing. The Hub's client sends large files by xet, which the tests do not
+exercise, or by LFS (HF_HUB_DISABLE_XET=1), which they do.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ from ctxsim_hf.runtime.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-THE_HUBS_OWN = ".gitattributes"
+GIT_ATTRIBUTES = ".gitattributes"  # which the Hub adds to every repository
 
 
 @dataclass(kw_only=True)
 class PublishArguments(Arguments):
+    """The arguments of `ctxsim publish`."""
+
     repo_id: str = HfArg(help="Name on the Hub, e.g. ctxsim/surrogate-large.")
-    public: bool = HfArg(default=False, help="Let everybody see the repository; it is private otherwise.")
-    overwrite: bool = HfArg(
-        default=False, help="Replace what a repository holds; its history keeps it, under its revision."
-    )
+    public: bool = HfArg(default=False, help="Make the repository public; by default it is private.")
+    overwrite: bool = HfArg(default=False, help="Replace the content of a repository; its history keeps the old one.")
     dry_run: bool = HfArg(default=False, help="List what would be sent, and send nothing.")
     folders: list[str] = field(init=False, default_factory=list)
 
@@ -41,15 +41,18 @@ class PublishArguments(Arguments):
 
 
 def run(arguments: PublishArguments) -> str:
-    """The token is the one that `hf auth login` stored or HF_TOKEN holds; it is neither an argument nor shown."""
+    """Publish a folder and return what was sent.
+
+    The token is the one that `hf auth login` stored or HF_TOKEN holds; it is neither an argument nor shown.
+    """
     publication = Publication.open(one_folder(arguments.folders))
     check_repo_id(arguments.repo_id)
     names = publication.files()
     _check_names(publication, names, arguments.repo_id)
     if publication.kind.holds_text:
         logger.warning(
-            f"{str(publication.folder)!r} holds sentences of your documents word for word: "
-            "whoever may read the repository can read them"
+            f"{str(publication.folder)!r} holds sentences of your documents verbatim: "
+            "everyone who may read the repository can read them"
         )
     listing = _listing(publication, names, arguments)
     if arguments.dry_run:
@@ -59,16 +62,18 @@ def run(arguments: PublishArguments) -> str:
 
 
 def one_folder(folders: list[str]) -> str:
+    """Return the only folder of the command line."""
     if len(folders) != 1:
         raise UserError(f"expected one folder, got {len(folders)}")
     return folders[0]
 
 
 def check_repo_id(repo_id: str) -> None:
+    """Refuse what is not OWNER/NAME."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise UserError(f"{repo_id!r} is no name on the Hub: {error}") from error
+        raise UserError(f"{repo_id!r} is not a valid name on the Hub: {error}") from error
     if "/" not in repo_id:
         raise UserError(f"expected --repo-id OWNER/NAME, got {repo_id!r}")
 
@@ -91,12 +96,12 @@ def _check_names(publication: Publication, names: list[str], repo_id: str) -> No
 
 
 def _check_card(publication: Publication) -> None:
-    """By the Hub."""
+    """Let the Hub validate the card."""
     path = publication.folder / CARD_FILE
     try:
         read_card(path).validate(repo_type=publication.kind.repo_type)
     except ValueError as error:
-        raise UserError(f"the Hub does not take the card {str(path)!r}: {error}") from error
+        raise UserError(f"the Hub rejects the card {str(path)!r}: {error}") from error
 
 
 def _listing(publication: Publication, names: list[str], arguments: PublishArguments) -> str:
@@ -111,20 +116,20 @@ def _listing(publication: Publication, names: list[str], arguments: PublishArgum
 def _publish(publication: Publication, names: list[str], arguments: PublishArguments) -> str:
     api, kind = HfApi(), publication.kind
     repo: dict[str, Any] = {"repo_id": arguments.repo_id, "repo_type": kind.repo_type}
-    # At once, before anything is made: a token that is none, no network, a card that the Hub does not take.
+    # An invalid token, no network or a card that the Hub rejects should fail before anything is created.
     api.whoami()
     _check_card(publication)
     sdk = "gradio" if kind is METRIC else None
     api.create_repo(**repo, private=not arguments.public, exist_ok=True, space_sdk=sdk)
     info = api.repo_info(**repo)
     if not info.private and not arguments.public:
-        raise UserError(f"{arguments.repo_id!r} is public; say --public to publish there, or choose another --repo-id")
+        raise UserError(f"{arguments.repo_id!r} is public; add --public to publish there, or choose another --repo-id")
     tree = api.list_repo_tree(**repo, revision=info.sha, recursive=True)
-    theirs = {file.path: file for file in tree if isinstance(file, RepoFile) and file.path != THE_HUBS_OWN}
+    theirs = {file.path: file for file in tree if isinstance(file, RepoFile) and file.path != GIT_ATTRIBUTES}
     new = [name for name in names if name not in theirs or not _is_same(publication.folder / name, theirs[name])]
     gone = sorted(theirs.keys() - set(names))
     if theirs and not new and not gone:
-        return f"{arguments.repo_id} holds just this already, revision {info.sha}"
+        return f"{arguments.repo_id} holds exactly this already, revision {info.sha}"
     if theirs and not arguments.overwrite:
         other = sorted({*gone, *(name for name in new if name in theirs)}) or new
         raise UserError(
@@ -132,7 +137,7 @@ def _publish(publication: Publication, names: list[str], arguments: PublishArgum
             "--repo-id, or replace it with --overwrite"
         )
     with warnings.catch_warnings():
-        # An origin has its index, although that is data in the repository of a model.
+        # The index of an origin is data in a model repository, on purpose.
         warnings.filterwarnings("ignore", "It seems that you are about to commit a data file")
         commit = api.create_commit(
             **repo,
@@ -141,9 +146,9 @@ def _publish(publication: Publication, names: list[str], arguments: PublishArgum
                 *(CommitOperationDelete(name) for name in gone),
             ],
             commit_message=f"{kind.name.capitalize()} by ctxsim_hf",
-            parent_commit=info.sha,  # else two who publish at once would mix their files
+            parent_commit=info.sha,  # otherwise two simultaneous commits would mix their files
         )
-    return f"{arguments.repo_id} is published; load just this with revision {commit.oid}"
+    return f"{arguments.repo_id} is published; load exactly this with revision {commit.oid}"
 
 
 def _is_same(path: Path, theirs: RepoFile) -> bool:

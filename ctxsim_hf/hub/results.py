@@ -1,4 +1,4 @@
-"""The results.json that `ctxsim evaluate --output` left in a folder -> a table, and what the Hub shows of it."""
+"""Turn the results.json of `ctxsim evaluate --output` into a table and into metadata for the Hub."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult
 
+from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.evaluation.tasks import TASKS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json
@@ -17,13 +18,14 @@ METRICS = {"spearman": ("Spearman", "spearmanr"), "pearson": ("Pearson", "pearso
 
 
 class Results(NamedTuple):
-    rows: list[dict[str, Any]]  # those that have a figure
-    signature: str | None  # what an origin was opened with; None for what has no settings
+    """The figures of one folder."""
+
+    rows: list[dict[str, Any]]  # one for each task that has a figure
+    signature: str | None  # settings of an origin; None for other systems
 
 
 def read_results(folder: Path) -> Results:
-    """The figures of this very folder, which may be one system of several, or one seed of a system. No rows if there
-    is no file."""
+    """Return the figures of this folder, which may be one system of several or one seed; none without a file."""
     about = read_json(folder / RESULTS_FILE)
     if not about:
         return Results([], None)
@@ -36,12 +38,12 @@ def read_results(folder: Path) -> Results:
             return Results([row for row in rows if any(_figures(row))], signatures and signatures[seed])
     raise UserError(
         f"{str(folder / RESULTS_FILE)!r} has figures of other folders only; name {str(folder)!r} among the systems of "
-        "ctxsim evaluate, or take the file away"
+        "ctxsim evaluate, or remove the file"
     )
 
 
 def eval_results(rows: Sequence[dict[str, Any]]) -> Iterator[EvalResult]:
-    """Of tasks that the Hub has; what is measured on a user's own documents has no name there."""
+    """Yield the figures on public tasks; those on a user's own documents have no dataset on the Hub."""
     for row in rows:
         for (name, hub_name), figure in zip(METRICS.values(), _figures(row), strict=True):
             if figure and row["task"] in TASKS:
@@ -57,7 +59,7 @@ def eval_results(rows: Sequence[dict[str, Any]]) -> Iterator[EvalResult]:
 
 
 def results_table(rows: Sequence[dict[str, Any]]) -> str:
-    """A column for each metric that was measured; empty for no rows."""
+    """Return a Markdown table with a column for each metric; empty without rows."""
     if not rows:
         return ""
     columns = list(zip(*map(_figures, rows), strict=True))
@@ -65,22 +67,17 @@ def results_table(rows: Sequence[dict[str, Any]]) -> str:
     head = ("task", "split", "pairs", *(f"{name} x 100 (95 %)" for name in measured))
     about = [(row["task"], row.get("split", ""), f"{row.get('pairs', 0):,}") for row in rows]
     cells = zip(*([_show(figure) for figure in column] for column in measured.values()), strict=True)
-    return markdown_table(head, [first + shown for first, shown in zip(about, cells, strict=True)])
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+    return as_markdown([head, *(first + shown for first, shown in zip(about, cells, strict=True))])
 
 
 def _of_seed(row: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Of several seeds a row has the mean, whose interval is not that of one of them."""
+    """Return a row with the figures of one seed instead of their mean, and so without an interval."""
     seeds = {measure: values for measure, values in row.get("seeds", {}).items() if row[measure]["value"] is not None}
     return row | {measure: {"value": values[seed]} for measure, values in seeds.items()}
 
 
 def _figures(row: dict[str, Any]) -> list[dict[str, float] | None]:
-    """One for each of METRICS; None where it is undefined, or was not measured."""
+    """Return the figure of each of METRICS; None where it is undefined or was not measured."""
     found = [row.get(key) for key in METRICS]
     return [figure if isinstance(figure, dict) and figure.get("value") is not None else None for figure in found]
 

@@ -1,1 +1,1 @@
-"""Similarity by contexts, with reasons."""
+"""Compare sentences by the contexts they fit, and explain the result."""

@@ -1,4 +1,4 @@
-"""For a sentence the contexts worth a closer look: those of the chunks that TF-IDF finds, the most promising first."""
+"""Find candidate contexts for a sentence: those of the chunks nearest by TF-IDF, the most promising first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,11 @@ from ctxsim_hf.origin.context_index import ContextIndex, sentence_key
 
 @dataclass(frozen=True)
 class Candidates:
-    """
+    """Find the candidate contexts of sentences.
+
     Args:
-        index (`ContextIndex`): Where to look.
-        screen_chunks (`int`): Chunks that TF-IDF lets through.
+        index (`ContextIndex`): The index to search.
+        screen_chunks (`int`): Number of chunks that TF-IDF selects for a sentence.
         ranker (`tuple[str, Ranker]`, *optional*): The context model that ranks, with its name in the index. None keeps
             the order of screening: a context of every chunk, nearest chunk first, then a second one of every chunk.
     """

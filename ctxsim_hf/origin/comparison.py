@@ -1,15 +1,15 @@
-"""Two sentences' scores over the same contexts -> one number. Pure functions on matrices.
+"""Turn the scores of two sentences in the same contexts into one similarity.
 
 Each comparison turns score vectors into vectors whose cosine is the similarity. S is a sum of log-probabilities, all
-below zero, so the cosine of the raw scores (Eq. 4) hardly leaves 1; the others say how much better than usual a
-sentence fits, where *usual* is how a fixed background of corpus sentences fits the same contexts.
+negative, so the cosine of the raw scores (Eq. 4) is always close to 1; the others measure how much better a sentence
+fits than a fixed background of corpus sentences does in the same contexts.
 
 | comparison | vector |
 |---|---|
 | `cosine` | the scores |
-| `centered` | minus the background's mean in each context |
-| `zscore` | and divided by the background's deviation in each context |
-| `whitened` | and decorrelated: contexts found for one sentence are alike, so their scores repeat each other |
+| `centered` | the scores minus the background's mean in each context |
+| `zscore` | the same, divided by the background's standard deviation in each context |
+| `whitened` | the same, decorrelated: contexts of one sentence are alike, so their scores repeat each other |
 """
 
 from functools import lru_cache
@@ -19,19 +19,19 @@ import numpy as np
 from ctxsim_hf.runtime.errors import UserError
 
 COMPARISONS = ("cosine", "centered", "zscore", "whitened")
-RIDGE = 0.03  # added to the background's correlation matrix: how far below its noise a direction is still believed
+RIDGE = 0.03  # added to the eigenvalues of the background's correlation matrix, so that noise is not amplified
 RESAMPLES = 200
 
 
 def comparable(compare_by: str, scores: np.ndarray, background: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
-    """Scores (sentences, contexts) as vectors to be compared by cosine, of the same shape.
+    """Return vectors to compare by cosine, of the shape of the scores: (sentences, contexts).
 
     Args:
         compare_by (`str`): One of `COMPARISONS`.
         scores (`np.ndarray`): S of the sentences.
         background (`np.ndarray`): S of the background sentences in the same contexts, (background, contexts); `cosine`
-            does not look at it.
-        ridge (`float`): For `whitened`.
+            ignores it.
+        ridge (`float`): Regularisation of `whitened`.
     """
     check_comparison(compare_by)
     if compare_by == "cosine":
@@ -41,21 +41,22 @@ def comparable(compare_by: str, scores: np.ndarray, background: np.ndarray, ridg
     centered = scores - background.mean(0)
     if compare_by == "centered":
         return centered
-    deviation = background.std(0)
-    # A context that all the background fits alike tells nothing.
-    scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    std = background.std(0)
+    # A context in which all background sentences score alike tells nothing.
+    scale = np.divide(1, std, out=np.zeros_like(std), where=std > 0)
     if compare_by == "zscore":
         return centered * scale
     return whiten(centered * scale, (background - background.mean(0)) * scale, ridge)
 
 
 def check_comparison(name: str) -> None:
+    """Refuse a name that is not one of `COMPARISONS`."""
     if name not in COMPARISONS:
         raise UserError(f"unknown comparison {name!r}; expected one of {', '.join(COMPARISONS)}")
 
 
 def whiten(vectors: np.ndarray, background: np.ndarray, ridge: float) -> np.ndarray:
-    """`vectors` times (R + ridge)^(-1/2), where R is the correlation matrix of the standardised background.
+    """Multiply vectors by (R + ridge)^(-1/2), where R is the correlation matrix of the standardised background.
 
     The symmetric root keeps a dimension for each context. It is taken on the smaller side: of the contexts if they are
     fewer than the background sentences, else from B B' / n, which has the same eigenvalues as R = B' B / n.
@@ -75,18 +76,18 @@ def whiten(vectors: np.ndarray, background: np.ndarray, ridge: float) -> np.ndar
 
 
 def cosine(vector1: np.ndarray, vector2: np.ndarray) -> float:
-    """Eq. 4; 0 where a vector is zero."""
+    """Return the cosine of two vectors (Eq. 4); 0 where one of them is zero."""
     return float(_ratios(vector1 @ vector2, np.sqrt((vector1 @ vector1) * (vector2 @ vector2))))
 
 
 def context_spread(vector1: np.ndarray, vector2: np.ndarray, seed: int = 0) -> float:
-    """How steady the cosine is: its standard deviation when contexts are drawn again with replacement."""
+    """Return the standard deviation of the cosine over contexts drawn with replacement."""
     _, spreads = cosines_and_spreads(np.stack([vector1, vector2]), np.array([[0, 1]]), seed)
     return float(spreads[0])
 
 
 def cosines_and_spreads(vectors: np.ndarray, pairs: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of many pairs of the vectors (vectors, contexts), named by their places (pairs, 2): both (pairs,)."""
+    """Return cosines and spreads, (pairs,) each, of pairs of vectors (vectors, contexts), given by their places."""
     if not vectors.shape[1]:
         return np.zeros(len(pairs)), np.full(len(pairs), np.nan)
     first, second = pairs.T
@@ -103,6 +104,6 @@ def _ratios(products: np.ndarray, norms: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _context_counts(number: int, seed: int) -> np.ndarray:
-    """How often each context counts: once, and as drawn again with replacement."""
+    """Return how often each context counts: once in the first row, then as drawn with replacement."""
     drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), size=RESAMPLES)
     return np.concatenate([np.ones((1, number)), drawn])

@@ -1,7 +1,7 @@
-"""What an index keeps of every context for its context models, made in blocks of chunks.
+"""Compute what an index stores of every context for its context models, in blocks of chunks.
 
-Each block is made on one thread (an LSTM gains nothing from a second), so that the bytes are the same for any number
-of processes.
+Each block runs on one thread (an LSTM gains nothing from a second), so that the bytes are the same for any number of
+processes.
 """
 
 import shutil
@@ -33,7 +33,7 @@ CHUNKS_PER_BLOCK = 4000
 
 @dataclass
 class ContextArrays(FileBlocks):
-    """The arrays of an origin folder that has its models, tokens and texts already."""
+    """The stored arrays of an origin folder that already has its models, tokens and texts."""
 
     # Pickled with the work, so that a worker knows what its parent registered.
     registered: dict[str, type[ContextModel]] = field(default_factory=registered_context_models)
@@ -45,9 +45,11 @@ class ContextArrays(FileBlocks):
 
     @cached_property
     def _opened(self) -> tuple[dict[str, ContextModel], IndexSentences, int]:
-        """What all blocks need. On the CPU: there may be many such processes, and what they store should be the same
-        on every machine."""
-        disable_progress_bar()  # of reading weights: every process would show one
+        """Models, sentences and width, which all blocks need.
+
+        The models run on the CPU, since there may be many processes and every machine should store the same.
+        """
+        disable_progress_bar()  # every process would show one for the weights
         layout = Layout.load(self.folder)
         names = layout.storing_models(self.folder)
         models = {name: load_context_model(self.folder / CONTEXT_MODELS / name) for name in names}
@@ -57,15 +59,18 @@ class ContextArrays(FileBlocks):
         return models, sentences, layout.width
 
     def blocks(self) -> list[str]:
+        """Return the names of the blocks; none if no model stores anything."""
         if not Layout.load(self.folder).storing_models(self.folder):
             return []
         return [f"{BLOCKS}/{start:09d}.npz" for start in range(0, self._chunks.num_chunks, self.chunks_per_block)]
 
     def is_done(self, name: str) -> bool:
+        """Return whether a block is finished, or merged already."""
         return super().is_done(name) or (self.folder / INDEX / STORED).exists()
 
     @torch.inference_mode()
     def run_block(self, name: str) -> None:
+        """Compute and write the arrays of one block."""
         for model_type, model_class in self.registered.items():
             register_context_model(model_type, model_class)
         start = int(Path(name).stem)
@@ -86,7 +91,7 @@ class ContextArrays(FileBlocks):
             np.savez(file, allow_pickle=False, **arrays)
 
     def merge(self) -> None:
-        """Put the blocks together, one array for each name."""
+        """Merge the blocks into one array for each name."""
         if names := self.blocks():
             target = self.folder / INDEX / STORED
             if not target.exists():

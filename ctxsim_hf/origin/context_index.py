@@ -1,7 +1,7 @@
-"""The contexts of a corpus, made ready to be searched: what `ctxsim index` writes, opened at once.
+"""Open the index of a corpus that `ctxsim index` writes: its contexts, memory-mapped.
 
-A context is the number of the sentence taken out, among the sentences of the train chunks. TF-IDF finds chunks for a
-sentence; what context models want kept of every context lies beside it, by the name of the model and of the array.
+A context is given by the number of the sentence taken out, among the sentences of the train chunks. TF-IDF finds
+chunks for a sentence; what context models store of every context is kept under the name of the model and of the array.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,26 +28,28 @@ def sentence_key(sentence: str) -> int:
 
 @dataclass(frozen=True)
 class IndexSentences:
-    """The sentences of an index as a store for contexts: its own tokens, and any other tokenizer's made when asked."""
+    """The sentences of an index, with its own tokens; those of any other tokenizer are made on demand."""
 
     table: pa.Table
     chunks: TokenizedChunks
     tokenizer: TokenizersBackend
 
     def texts(self, numbers: np.ndarray) -> list[str]:
+        """Return the texts of sentences."""
         chunks = self.chunks.chunks_of(numbers)
         rows = {chunk: self.table["sentences"][chunk].as_py() for chunk in set(chunks.tolist())}
         places = numbers - self.chunks.chunk_starts[chunks]
         return [rows[chunk][place] for chunk, place in zip(chunks.tolist(), places.tolist(), strict=True)]
 
     def tokens(self, numbers: np.ndarray, tokenizer: TokenizersBackend) -> TokenizedSentences:
+        """Return the tokens of sentences."""
         if tokenizer is self.tokenizer:
             return self.chunks.pick(numbers)
         return tokenize_sentences(tokenizer, self.texts(numbers))
 
 
 class StoredRows(Mapping[str, np.ndarray]):
-    """Some rows of the arrays kept for a model, read when asked for."""
+    """Rows of the arrays stored for a model, read on demand."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> None:
         self._arrays, self._rows = arrays, rows
@@ -64,12 +66,13 @@ class StoredRows(Mapping[str, np.ndarray]):
 
 @dataclass(frozen=True)
 class IndexedContexts:
-    """Some contexts of an index."""
+    """A selection of the contexts of an index."""
 
     index: "ContextIndex"
     numbers: np.ndarray
 
     def for_model(self, name: str) -> Contexts:
+        """Return the contexts with what is stored for a model."""
         left, right = self.index.chunks.neighbours(self.numbers, self.index.width)
         rows = self.index.chunks.context_rows(self.numbers)
         return Contexts(self.index.sentences, left, right, StoredRows(self.index.stored.get(name, {}), rows))
@@ -77,6 +80,8 @@ class IndexedContexts:
 
 @dataclass(frozen=True)
 class ContextIndex:
+    """The contexts of a corpus."""
+
     tfidf: TfidfIndex
     sentences: IndexSentences
     sentence_keys: np.ndarray  # (sentences,)
@@ -88,9 +93,9 @@ class ContextIndex:
         """Map the files of an index.
 
         Args:
-            folder (`str` or `Path`): `index` of an origin folder.
-            tokenizer (`TokenizersBackend`): The one that made its tokens.
-            width (`int`): Sentences on each side of a context.
+            folder (`str` or `Path`): The folder `index` of an origin.
+            tokenizer (`TokenizersBackend`): The tokenizer that made its tokens.
+            width (`int`): Number of sentences on each side of a context.
         """
         folder = Path(folder)
         stored: dict[str, dict[str, np.ndarray]] = {}
@@ -106,18 +111,20 @@ class ContextIndex:
 
     @property
     def chunks(self) -> TokenizedChunks:
+        """The chunks as tokens."""
         return self.sentences.chunks
 
     @property
     def num_contexts(self) -> int:
+        """The number of contexts."""
         return self.chunks.num_contexts
 
     def contexts(self, numbers: np.ndarray) -> IndexedContexts:
-        """Return these contexts, for a scorer."""
+        """Return these contexts as a scorer takes them."""
         return IndexedContexts(self, numbers)
 
     def without(self, keys: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-        """Leave out contexts that hold a sentence with one of these keys on a side."""
+        """Return the contexts that have no sentence with one of these keys on either side."""
         sides = np.concatenate(self.chunks.neighbours(contexts, self.width), axis=1)
         held = np.isin(self.sentence_keys[sides], keys) & (sides >= 0)
         return contexts[~held.any(1)]

@@ -1,5 +1,8 @@
-"""A group of sentences -> one pool of contexts for all of them: the candidates of each sentence by its fit score,
-taken from the sentences in turn so that no two contexts of the pool resemble each other."""
+"""Choose one pool of contexts for a group of sentences.
+
+The best candidates of each sentence by fit score are taken from the sentences in turn, so that no two contexts of the
+pool resemble each other.
+"""
 
 from collections.abc import Sequence
 
@@ -30,7 +33,7 @@ def choose_pool(sets: ContextSets, sentences: Sequence[str], size: int) -> tuple
 
 
 def _in_turn(lists: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the first of each list, then the second of each, ...; what comes again is left out."""
+    """Return the first number of each list, then the second of each, and so on, without repetitions."""
     turns = np.concatenate([np.arange(len(numbers)) for numbers in lists])
     numbers = np.concatenate(lists)[np.argsort(turns, kind="stable")]
     _, firsts = np.unique(numbers, return_index=True)

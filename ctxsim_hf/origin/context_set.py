@@ -1,5 +1,8 @@
-"""For a sentence the contexts it is judged in, C_s: the candidates of candidates.py by falling fit score, taken one
-at a time so that no two resemble each other."""
+"""Choose the contexts C_s that a sentence is judged in.
+
+The candidates of candidates.py are taken in the order of their fit score, skipping those that resemble one chosen
+before.
+"""
 
 import threading
 from collections import OrderedDict
@@ -20,8 +23,7 @@ from ctxsim_hf.text.tokenized import TokenizedSentences
 
 
 def jaccard(sentences: TokenizedSentences) -> np.ndarray:
-    """Return of every two sentences the tokens they share among all that either has, (sentences, sentences); two
-    without tokens are alike."""
+    """Return the Jaccard similarity of the tokens of every two sentences; two without tokens have 1."""
     number = len(sentences)
     rows = np.repeat(np.arange(number), np.diff(sentences.sentence_starts))
     shape = (number, 1 + int(sentences.tokens.max(initial=0)))
@@ -35,8 +37,16 @@ def jaccard(sentences: TokenizedSentences) -> np.ndarray:
 
 
 def select(chunks: np.ndarray, likeness: np.ndarray, size: int, max_jaccard: float) -> list[int]:
-    """Return places of at most `size` contexts, given best first: one from a chunk, and none whose sentence before the
-    gap is as much as `max_jaccard` like that of one chosen already."""
+    """Choose at most `size` different contexts and return their places.
+
+    At most one is chosen from a chunk, and none whose sentence before the gap is too like that of one chosen before.
+
+    Args:
+        chunks (`np.ndarray`): The chunk of each context, best context first.
+        likeness (`np.ndarray`): Jaccard similarity of their sentences before the gap.
+        size (`int`): Number of contexts to choose.
+        max_jaccard (`float`): Two chosen contexts have a lower likeness than this.
+    """
     chosen: list[int] = []
     free = np.ones(len(chunks), dtype=bool)
     while len(chosen) < size and free.any():
@@ -49,20 +59,20 @@ def select(chunks: np.ndarray, likeness: np.ndarray, size: int, max_jaccard: flo
 
 @dataclass
 class ContextSets:
-    """Context sets by sentence, remembered."""
+    """The context sets of sentences, remembered in memory and, if asked, on disk."""
 
     index: ContextIndex
     scorer: ContextScorer
     candidates: Candidates
     settings: OriginSettings
     made_with: str  # a fingerprint of models and index
-    cache_folder: Path | None = None  # keep sets on disk too
+    cache_folder: Path | None = None  # where to keep sets on disk; None keeps none
     max_remembered: int = 100_000
     _remembered: OrderedDict[str, np.ndarray] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, sentences: Sequence[str]) -> Iterator[np.ndarray]:
-        """Yield the contexts of each sentence, best first; fewer than asked where no more of them differ."""
+        """Yield the contexts of each sentence, best first; fewer than asked for if no more of them differ."""
         for sentence in sentences:
             key = self._key(sentence)
             with self._lock:
@@ -106,10 +116,10 @@ class ContextSets:
             chosen = self._choose(sentence, ranked[:number], size)
             if len(chosen) == size or number >= len(ranked):
                 return chosen
-            number *= 2  # too many were alike: let the next best try
+            number *= 2  # too many were alike; try the next best
 
     def _choose(self, sentence: str, contexts: np.ndarray, size: int) -> np.ndarray:
-        """Take the best of these contexts by the fit score, with the constraints of the strategy."""
+        """Return the best of these contexts by fit score, within the constraints of the strategy."""
         (scores,) = self.scorer.score([sentence], self.index.contexts(contexts))
         contexts = contexts[np.argsort(-scores, kind="stable")]
         if self.settings.strategy == "no_diversity":
@@ -119,7 +129,7 @@ class ContextSets:
         return contexts[select(store.chunks_of(contexts), likeness, size, self.settings.max_jaccard)]
 
     def _draw(self, sentence: str) -> np.ndarray:
-        """Draw contexts of as many chunks from the whole corpus, the same for the same seed and sentence."""
+        """Draw contexts of random chunks, the same for the same seed and sentence."""
         key = xxhash.xxh3_64_intdigest(sentence.encode("utf-8", "surrogatepass"))
         rng = np.random.default_rng((self.settings.seed, key))
         store = self.index.chunks

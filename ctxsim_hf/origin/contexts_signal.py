@@ -1,4 +1,4 @@
-"""The signal `contexts`: two sentences are alike if they fit the same contexts (Eq. 4)."""
+"""Compare two sentences by the contexts they fit (Eq. 4): the signal `contexts`."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ from ctxsim_hf.origin.settings import OriginSettings
 
 logger = logging.getLogger(__name__)
 
-REMEMBERED_CONTEXTS = 5000  # prepared, with their background scores; of a large seq2seq generator half a MB each
+REMEMBERED_CONTEXTS = 5000  # prepared, with background scores; half a MB each for a large seq2seq generator
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class JudgedContexts:
 
     @cached_property
     def background(self) -> dict[str, np.ndarray]:
-        """Term -> (background, contexts). Not before somebody asks: `cosine` does not."""
+        """Scores of the background sentences by term, (background, contexts); computed on demand."""
         return self._score_background(self.prepared)
 
 
 @dataclass(frozen=True)
 class ContextComparison:
-    """All that contexts say of a pair: those found for the first sentence first, and the scores in them."""
+    """The contexts of a pair, those of the first sentence first, and the scores of both sentences in them."""
 
     settings: OriginSettings
     contexts: np.ndarray
@@ -47,21 +47,22 @@ class ContextComparison:
 
     @cached_property
     def scores(self) -> np.ndarray:
-        """(2, contexts): S of the two sentences."""
+        """S of the two sentences, (2, contexts)."""
         return self.settings.weights.combine(self.terms)
 
     @cached_property
     def background(self) -> np.ndarray:
-        """(background, contexts): S of the background sentences."""
+        """S of the background sentences, (background, contexts)."""
         return self.settings.weights.combine(_side_by_side([found.background for found in self.judged]))
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """(2, contexts): their cosine is the similarity."""
+        """The vectors whose cosine is the similarity, (2, contexts)."""
         return self._vectors(slice(None))
 
     @cached_property
     def similarity(self) -> float:
+        """The similarity of the two sentences."""
         return cosine(*self.vectors)
 
     @property
@@ -85,13 +86,14 @@ class ContextComparison:
 
 
 class ContextsSignal:
-    """
+    """The similarity of sentences by the contexts they fit.
+
     Args:
         index (`ContextIndex`): The contexts of a corpus.
-        scorer (`ContextScorer`): The models that judge them.
-        sets (`ContextSets`): The contexts of each sentence.
-        background (`Sequence[str]`): Sentences that tell how well any sentence fits a context.
-        settings (`OriginSettings`): How many contexts, and how scores are compared.
+        scorer (`ContextScorer`): Scores sentences in contexts.
+        sets (`ContextSets`): Chooses the contexts of each sentence.
+        background (`Sequence[str]`): Sentences that a fit is compared with.
+        settings (`OriginSettings`): Number of contexts, and how scores are compared.
     """
 
     def __init__(
@@ -113,11 +115,11 @@ class ContextsSignal:
         return self.scorer.prepare_sentences(self._background)
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Return how alike the sentences of each pair are, (pairs,)."""
+        """Return the similarity of each pair, (pairs,)."""
         return np.array([pair.similarity for pair in self.compare(sentences1, sentences2)], dtype=np.float64)
 
     def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[ContextComparison]:
-        """Yield everything known of each pair."""
+        """Yield the contexts and scores of each pair."""
         pairs = list(zip(sentences1, sentences2, strict=True))
         few: set[str] = set()
         for pair in tqdm(pairs, desc="similarity", unit="pair", disable=None if len(pairs) > 1 else True):
@@ -140,7 +142,7 @@ class ContextsSignal:
             logger.warning(f"{len(few)} sentences have fewer than {wanted} contexts, e.g. {min(few)[:80]!r}")
 
     def background_scores(self, contexts: Prepared) -> np.ndarray:
-        """Return S of the background sentences, (background, contexts); none where nobody looks at them."""
+        """Return S of the background sentences, (background, contexts); empty if the comparison ignores them."""
         if self.settings.compare_by == "cosine":
             return np.zeros((0, 0))
         return self.scorer.weights.combine(self.scorer.terms(self.background, contexts))

@@ -1,10 +1,11 @@
-"""Why two sentences are as alike as they are: the contexts both fit, and those that one of them fits better.
+"""Explain a similarity by the contexts that both sentences fit, and those that one of them fits better.
 
-A fit is given in deviations above the background's mean in the same context, so that 0 is how any sentence fits.
+A fit is given in standard deviations above the background's mean in the same context, so that 0 is the fit of an
+average sentence.
 """
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.contexts_signal import ContextComparison
 from ctxsim_hf.origin.fit_score import ContextScorer
 from ctxsim_hf.origin.pair_scores import PairScores
+from ctxsim_hf.origin.suggested_words import SuggestedWords
 from ctxsim_hf.text.chunks import Context
 
 SHOWN = 3
@@ -26,10 +28,10 @@ class ContextFit:
     context: Context
     doc_id: str
     source: str
-    found_for: tuple[int, ...]  # whose set it is in: of sentence 1, 2 or both
-    fit: tuple[float, float]  # in deviations above the background
+    found_for: tuple[int, ...]  # in the set of sentence 1, of 2, or of both
+    fit: tuple[float, float]  # in standard deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
-    counted: frozenset[str]  # those of them that have a weight
+    counted: frozenset[str]  # the terms that have a weight
 
     def __str__(self) -> str:
         lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}"]
@@ -41,17 +43,20 @@ class ContextFit:
 
 @dataclass(frozen=True)
 class Explanation:
+    """A similarity and the contexts that explain it."""
+
     sentence1: str
     sentence2: str
     similarity: float
     spread: float
-    directional: tuple[float, float]  # over the contexts of either sentence alone
     signals: dict[str, float]  # what each signal says
     shares: dict[str, float]  # how much each counts, together 1
-    num_contexts: tuple[int, int]
-    both: list[ContextFit]
-    first_better: list[ContextFit]
-    second_better: list[ContextFit]
+    words: SuggestedWords | None  # where a language model suggests words
+    directional: tuple[float, float] | None = None  # by the contexts of either sentence alone, where contexts count
+    num_contexts: tuple[int, int] = (0, 0)
+    both: list[ContextFit] = field(default_factory=list)
+    first_better: list[ContextFit] = field(default_factory=list)
+    second_better: list[ContextFit] = field(default_factory=list)
 
     def __str__(self) -> str:
         named = [f"{name} {value:.3f} x {self.shares[name]:.0%}" for name, value in self.signals.items()]
@@ -59,11 +64,21 @@ class Explanation:
         lines = [
             f"1  {self.sentence1}",
             f"2  {self.sentence2}",
-            f"similarity {self.similarity:.3f}{parts}, spread {self.spread:.3f}",
-            f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
-            f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}",
-            "fit: of 1 and of 2, in deviations above other sentences in that context",
-            "below it the terms of the score, in brackets those that do not count",
+            f"similarity {self.similarity:.3f}{parts}" + (f", spread {self.spread:.3f}" if self.spread else ""),
+        ]
+        if self.directional is not None:
+            lines.append(
+                f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
+                f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}"
+            )
+        if self.words is not None:
+            lines += ["", str(self.words)]
+        if not any(self.num_contexts):
+            return "\n".join(lines)
+        lines += [
+            "",
+            "Contexts from the documents. Fit: of 1 and of 2, in standard deviations above other sentences there;",
+            "below it the terms of the score, in brackets those that do not count.",
         ]
         for title, contexts in (
             ("both fit", self.both),
@@ -78,19 +93,24 @@ def explain(
     sentence1: str,
     sentence2: str,
     pair: PairScores,
-    contexts: ContextComparison,
+    contexts: ContextComparison | None,
     index: ContextIndex,
-    scorer: ContextScorer,
+    scorer: ContextScorer | None,
+    words: SuggestedWords | None = None,
 ) -> Explanation:
-    """Put together why two sentences are as alike as they are.
+    """Explain the similarity of two sentences.
 
     Args:
         sentence1, sentence2 (`str`): The sentences.
         pair (`PairScores`): What the origin says of them.
-        contexts (`ContextComparison`): What contexts say of them.
+        contexts (`ContextComparison`, *optional*): What retrieved contexts say of them. None shows no contexts.
         index (`ContextIndex`): Where the contexts stand.
-        scorer (`ContextScorer`): Answers every term that is to be shown, those that do not count too.
+        scorer (`ContextScorer`, *optional*): Answers every term that is to be shown, those that do not count too.
+        words (`SuggestedWords`, *optional*): What a language model suggests.
     """
+    about = (sentence1, sentence2, pair.similarity, pair.spread, pair.signals, pair.shares, words)
+    if contexts is None or scorer is None:
+        return Explanation(*about)
     fits = comparable("zscore", contexts.scores, contexts.background)  # (2, contexts)
     found_for: dict[int, tuple[int, ...]] = {}  # a context may be in both sets, and is shown once
     for place, context in enumerate(contexts.contexts.tolist()):
@@ -122,19 +142,14 @@ def explain(
         ]
 
     return Explanation(
-        sentence1,
-        sentence2,
-        pair.similarity,
-        pair.spread,
-        contexts.directional,
-        pair.signals,
-        pair.shares,
+        *about,
+        contexts.directional if pair.contexts is not None else None,
         (contexts.found_for_first, len(contexts.contexts) - contexts.found_for_first),
-        **{name: describe(places) for name, places in lists.items()},
+        *(describe(places) for places in lists.values()),
     )
 
 
 def _best(order: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """The places that come first in this order."""
+    """Return the places of the highest values that are eligible."""
     places = np.argsort(-order, kind="stable")
     return places[eligible[places]][:SHOWN]

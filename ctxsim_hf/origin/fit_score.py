@@ -1,11 +1,11 @@
-"""How well each of many sentences fits each of many contexts: the fit score S (Eq. 3).
+"""Score how well sentences fit contexts: the fit score S (Eq. 3).
 
     S(s, c) =  w1 * log p(y=1 | s, c)                  discriminative
              + w2 * log p(s | c_<, c_>) / len(s)       sentence
              + w3 * log p(c_< | s, c_>) / len(c_<)     left
              + w4 * log p(c_> | c_<, s) / len(c_>)     right
 
-A length is the number of target tokens, end marks included. Each term is answered by one [`ContextModel`].
+A length is the number of target tokens, including end marks. Each term is answered by one [`ContextModel`].
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ Prepared = list[Any]  # what each model made of the same sentences or contexts
 
 
 class ContextSource(Protocol):
-    """Contexts of an index, of which it keeps something for each model."""
+    """Contexts of an index, which may store something of them for each model."""
 
     def for_model(self, name: str) -> Contexts: ...
 
 
 def answered_terms(models: Mapping[str, ContextModel]) -> dict[str, str]:
-    """Return which model answers each term; refuse two for one."""
+    """Return the name of the model that answers each term; refuse two models for one term."""
     answered: dict[str, str] = {}
     for name, model in models.items():
         for term in model.terms:
@@ -43,10 +43,12 @@ def answered_terms(models: Mapping[str, ContextModel]) -> dict[str, str]:
 
 
 class ContextScorer:
-    r"""
+    """Combine context models into the fit score.
+
     Args:
-        models (`Mapping[str, ContextModel]`): By name. Together they answer every term that has a weight.
-        weights (`ScoreWeights`, *optional*): None weighs the sides, as far as the models answer them.
+        models (`Mapping[str, ContextModel]`): Models by name, which together answer every term that has a weight.
+        weights (`ScoreWeights`, *optional*): Weights of the terms. None gives left and right the weight 1 where a
+            model answers them.
     """
 
     def __init__(self, models: Mapping[str, ContextModel], weights: ScoreWeights | None = None) -> None:
@@ -57,20 +59,22 @@ class ContextScorer:
                 f"no model answers the term {', '.join(missing)}; add one, or give the term the weight 0 "
                 f"(there are models for: {', '.join(t for t in TERMS if t in answered) or 'none'})"
             )
-        # A model whose terms have no weight is not even asked to prepare.
+        # A model whose terms have no weight does not even prepare.
         self.models = {name: model for name, model in models.items() if set(model.terms) & self.weights.active.keys()}
 
     def prepare_sentences(self, sentences: Sequence[str]) -> Prepared:
+        """Return what each model makes of the sentences."""
         return [model.prepare_sentences(sentences) for model in self.models.values()]
 
     def prepare_contexts(self, contexts: ContextSource | Sequence[Context]) -> Prepared:
+        """Return what each model makes of the contexts."""
         if isinstance(contexts, Sequence):
             texts = Contexts.from_texts(contexts)
             return [model.prepare_contexts(texts) for model in self.models.values()]
         return [model.prepare_contexts(contexts.for_model(name)) for name, model in self.models.items()]
 
     def terms(self, sentences: Prepared, contexts: Prepared) -> dict[str, np.ndarray]:
-        """Return each term that has a weight, without it: (sentences, contexts)."""
+        """Return the unweighted terms that have a weight, each (sentences, contexts)."""
         found: dict[str, np.ndarray] = {}
         for model, of_sentences, of_contexts in zip(self.models.values(), sentences, contexts, strict=True):
             for term in model.terms:

@@ -1,4 +1,4 @@
-"""A group of sentences -> the scores and spreads of its pairs by contexts, in one of two modes.
+"""Score the pairs of a group of sentences by contexts, in one of two modes.
 
 `pair`, the paper's: the contexts of a pair are those found for either sentence, C_s1 + C_s2 (Eq. 4). `group`: all
 sentences of the group are scored in one pool of contexts, and every pair is compared in that pool. Either way S of a
@@ -17,7 +17,7 @@ Labels = tuple[np.ndarray, np.ndarray]  # scores and spreads, (pairs,)
 
 
 def score_pairs(signal: ContextsSignal, sentences: Sequence[str], pairs: np.ndarray) -> Labels:
-    """Mode `pair`: what `signal.compare` says of each pair, named by the places of its sentences."""
+    """Score pairs, given by the places of their sentences, in mode `pair`: the same as `signal.compare`."""
     sets = list(signal.sets(sentences))
     contexts, places = np.unique(np.concatenate(sets), return_inverse=True)
     columns = np.split(places, np.cumsum([len(found) for found in sets])[:-1])  # of each sentence's set
@@ -25,7 +25,7 @@ def score_pairs(signal: ContextsSignal, sentences: Sequence[str], pairs: np.ndar
     prepared = scorer.prepare_contexts(signal.index.contexts(contexts))
     scores = scorer.weights.combine(scorer.terms(scorer.prepare_sentences(sentences), prepared))
     background = signal.background_scores(prepared)
-    # Whitening alone depends on which contexts come together; all before it is done once for the group.
+    # Only whitening depends on which contexts are combined; the rest is done once for the group.
     whitened = settings.compare_by == "whitened"
     first_step = "zscore" if whitened else settings.compare_by
     vectors = comparable(first_step, scores, background)
@@ -43,7 +43,7 @@ def score_pairs(signal: ContextsSignal, sentences: Sequence[str], pairs: np.ndar
 
 
 def score_group(signal: ContextsSignal, sentences: Sequence[str], pairs: np.ndarray) -> Labels:
-    """Mode `group`, in a pool of as many contexts as a pair has in the mode `pair`."""
+    """Score pairs in mode `group`, in a pool of as many contexts as a pair has in mode `pair`."""
     settings = signal.settings
     contexts, scores = choose_pool(signal.sets, sentences, 2 * settings.num_contexts)
     background = signal.background_scores(signal.scorer.prepare_contexts(signal.index.contexts(contexts)))

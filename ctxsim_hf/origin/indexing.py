@@ -1,4 +1,4 @@
-"""Chunks and context models -> one origin folder, all that similarity needs: `ctxsim index`. See layout.py."""
+"""Put chunks and context models into an origin folder, all that similarity needs: `ctxsim index`. See layout.py."""
 
 import json
 from collections.abc import Iterator
@@ -43,15 +43,17 @@ from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
 
 BACKGROUND_FILE, CLOZE_BACKGROUND = "background.json", "background.npy"
-BACKGROUND_TOKENS = (5, 40)  # neither fragments nor monsters
+BACKGROUND_TOKENS = (5, 40)  # without fragments and overlong sentences
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
 
 @dataclass(kw_only=True)
 class IndexArguments(StageArguments):
+    """The arguments of `ctxsim index`."""
+
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
     discriminator: str | None = HfArg(
-        default=None, help="Folder made by ctxsim train discriminator; it ranks the contexts that are found."
+        default=None, help="Folder made by ctxsim train discriminator, which ranks candidate contexts; optional."
     )
     generator: list[str] = HfArg(
         default_factory=list, help="Folder made by ctxsim train generator, or one for each direction."
@@ -66,10 +68,10 @@ class IndexArguments(StageArguments):
         default=None, help="Folder with the tokenizer that the index counts by; by default that of the first model."
     )
     ngrams: Annotated[str, OneOf(NGRAMS)] = HfArg(
-        default="uni+bigrams", help="What TF-IDF counts: uni+bigrams, or bigrams as the paper does."
+        default="uni+bigrams", help="Terms of TF-IDF: uni+bigrams, or bigrams as in the paper."
     )
-    background: Annotated[int, Ge(2)] = HfArg(default=1000, help="Background sentences to keep in the folder.")
-    seed: Seed = HfArg(default=0, help="Seed of the background.")
+    background: Annotated[int, Ge(2)] = HfArg(default=1000, help="Number of background sentences to keep.")
+    seed: Seed = HfArg(default=0, help="Random seed of the background.")
     workers: Count = HfArg(default=1, help="Processes of one thread each; the output is the same for any number.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
@@ -84,11 +86,12 @@ class IndexArguments(StageArguments):
 
     @property
     def models(self) -> list[str]:
+        """The context models, the discriminator first."""
         return [*([self.discriminator] if self.discriminator else []), *self.generator, *self.context_model]
 
 
 def run(arguments: IndexArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
+    """Run the stage; return the counts that stage.json records."""
     models = [fetch_folder(name, "a context model") for name in arguments.models]
     inputs = {
         "chunks": describe_chunks(arguments.chunks),
@@ -104,7 +107,7 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
     with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
             if encoder is not None:
-                EncoderSignal.open(encoder)  # refuses what is no encoder, before anything is written
+                EncoderSignal.open(encoder)  # refuses a folder without an encoder before anything is written
             _copy_models(stage.folder, models, arguments.tokenizer)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
@@ -114,7 +117,7 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
 
 
 def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> None:
-    """Copy the models, which must answer different terms, and a tokenizer; write layout and settings."""
+    """Copy a tokenizer and the models, which must answer different terms; write layout and settings."""
     names = _names(models)
     opened = {name: load_context_model(model) for name, model in names.items()}
     answered = answered_terms(opened)
@@ -132,7 +135,7 @@ def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> Non
 
 
 def _names(models: list[Path]) -> dict[str, Path]:
-    """Name the folders of models within an origin, by their type; several of one type are numbered."""
+    """Name the models within an origin by their type; several of one type are numbered."""
     named: dict[str, Path] = {}
     for model in models:
         base = model_type_of(model).removeprefix("ctxsim_")
@@ -211,5 +214,6 @@ def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArgume
 
 
 def read_background(folder: Path) -> list[str]:
+    """Read the background sentences of an origin."""
     background: list[str] = json.loads((folder / BACKGROUND_FILE).read_text("utf-8"))
     return background

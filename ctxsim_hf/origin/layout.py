@@ -1,4 +1,4 @@
-"""What an origin folder consists of: layout.json names its context models and how its contexts were cut.
+"""Describe an origin folder: layout.json names its context models and the width of its contexts.
 
 origin.json        settings                    background.json    the sentences a score is compared with
 context_models/    a folder for each model     tokenizer/         by which the index counts and compares tokens
@@ -23,14 +23,18 @@ CONTEXT_MODELS, TOKENIZER, INDEX, SIGNALS = "context_models", "tokenizer", "inde
 
 @dataclass(frozen=True)
 class Layout:
+    """The content of layout.json."""
+
     context_models: list[str]  # names of folders; no other is ever opened
     width: int  # sentences on each side of a context, the most that a model reads
 
     def save(self, folder: Path) -> None:
+        """Write layout.json."""
         write_json(folder / LAYOUT_FILE, {"format": FORMAT} | asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> "Layout":
+        """Read layout.json; refuse another format."""
         try:
             about = json.loads((folder / LAYOUT_FILE).read_text("utf-8"))
             found = about.pop("format")
@@ -49,7 +53,7 @@ class Layout:
         return {name: load_context_model(folder / CONTEXT_MODELS / name, device) for name in self.context_models}
 
     def storing_models(self, folder: Path) -> list[str]:
-        """Name the models of which an index keeps something."""
+        """Return the names of the models for which an index stores something."""
         places = {name: folder / CONTEXT_MODELS / name for name in self.context_models}
         return [name for name, place in places.items() if context_model_class(model_type_of(place)).stores]
 

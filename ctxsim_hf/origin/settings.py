@@ -1,5 +1,8 @@
-"""Every choice that shapes an Origin score, apart from the models and the index. Kept in an origin folder as
-origin.json; whoever opens the folder may override any of them. docs/experiments.md: how the defaults were chosen."""
+"""Hold every setting of an Origin score: all it depends on besides the models and the index.
+
+An origin folder keeps them in origin.json, and any of them can be overridden when it is opened. docs/experiments.md
+says how the defaults were chosen.
+"""
 
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -19,24 +22,25 @@ STRATEGIES = ("two_step", "random", "no_diversity")
 
 @dataclass(frozen=True, kw_only=True)
 class OriginSettings:
-    r"""
+    """The settings of an origin.
+
     Args:
         signals (`dict[str, float]`): Weights of the signals: `contexts`, `cloze`, `words`, `encoder`, or a registered
             one. See signals.py for what a weight means.
         compare_by (`str`): How score vectors are compared: `cosine`, `centered`, `zscore` or `whitened`.
-        weights (`ScoreWeights`): Of the four terms of Eq. 3.
-        num_contexts (`int`): Contexts in the set of one sentence.
-        screen_chunks (`int`): Chunks that TF-IDF lets through for one sentence; a set holds one context of each at
-            most. The paper's settings are 20,000 chunks, 500 contexts, weights of 1 and `cosine`.
-        rerank_candidates (`int`): Contexts that the discriminator lets through, for each of `num_contexts`.
-        strategy (`str`): `two_step`; or, to measure what it is worth, `random` (no retrieval) or `no_diversity` (any
-            number of contexts from one chunk, however alike).
+        weights (`ScoreWeights`): Weights of the four terms of Eq. 3.
+        num_contexts (`int`): Number of contexts in the set of one sentence.
+        screen_chunks (`int`): Number of chunks that TF-IDF selects for one sentence; a set holds at most one context
+            of each. The paper's settings are 20,000 chunks, 500 contexts, weights of 1 and `cosine`.
+        rerank_candidates (`int`): Number of candidates that are scored for each of `num_contexts`.
+        strategy (`str`): `two_step`; or, for ablations, `random` (no retrieval) or `no_diversity` (any number of
+            contexts from one chunk, however alike).
         max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
-        background_size (`int`): Background sentences that count, at most those kept in the folder.
-        ridge (`float`): Of `whitened`.
+        background_size (`int`): Number of background sentences that contexts use, at most those kept in the folder.
+        ridge (`float`): Regularisation of `whitened`.
         cloze_power (`float`): How far the states of the signal `cloze` are whitened, from 0 to 1.
-        cloze_ridge (`float`): Of that whitening.
-        seed (`int`): Of the strategy `random` and of the context spread.
+        cloze_ridge (`float`): Regularisation of that whitening, as a share of the mean eigenvalue.
+        seed (`int`): Random seed of the strategy `random` and of the spread.
     """
 
     signals: dict[str, NonNegative] = field(default_factory=lambda: {"contexts": 1.0})
@@ -60,11 +64,11 @@ class OriginSettings:
 
     @property
     def active_signals(self) -> dict[str, float]:
-        """The signals that count."""
+        """The signals that have a weight."""
         return {name: weight for name, weight in self.signals.items() if weight}
 
     def override(self, **values: Any) -> "OriginSettings":
-        """Return these settings with the given values in their place; None leaves one as it is."""
+        """Return these settings with some values replaced; None leaves a value as it is."""
         known = {f.name for f in fields(self)}
         if unknown := values.keys() - known:
             raise UserError(
@@ -73,9 +77,11 @@ class OriginSettings:
         return replace(self, **{name: value for name, value in values.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
+        """Return the settings as origin.json holds them."""
         return asdict(self)
 
     @classmethod
     def load(cls, folder: Path) -> "OriginSettings":
+        """Read origin.json."""
         values = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
         return cls(**values | {"weights": ScoreWeights(**values["weights"])})

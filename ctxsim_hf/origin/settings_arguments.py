@@ -1,4 +1,4 @@
-"""The settings of an origin folder as flags, for every command that opens one."""
+"""Define the settings of an origin as flags, for every command that opens one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,28 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class OverrideArguments(Arguments):
-    """What to change of the settings of an origin folder."""
+    """Settings of an origin to override."""
 
     compare_by: Annotated[str, OneOf(COMPARISONS)] | None = HfArg(
         default=None, help="Compare by cosine, centered, zscore or whitened."
     )
     weights: list[float] | None = HfArg(default=None, help=f"Weights of the terms {', '.join(TERMS)}.")
-    num_contexts: Count | None = HfArg(default=None, help="Contexts of each sentence.")
-    screen_chunks: Count | None = HfArg(default=None, help="Chunks that TF-IDF lets through.")
+    num_contexts: Count | None = HfArg(default=None, help="Number of contexts of each sentence.")
+    screen_chunks: Count | None = HfArg(default=None, help="Number of chunks that TF-IDF selects for a sentence.")
     strategy: Annotated[str, OneOf(STRATEGIES)] | None = HfArg(
         default=None, help="Choose contexts by two_step, random or no_diversity."
     )
-    background_size: Annotated[int, Ge(2)] | None = HfArg(default=None, help="Background sentences that count.")
-    signals: list[str] | None = HfArg(
-        default=None, help="Weights of signals, such as contexts=1 words=0.5 encoder=1; see docs."
-    )
-    lexical_weight: NonNegative | None = HfArg(
-        default=None, help="Weight of the words themselves beside contexts=1: short for --signals contexts=1 words=W."
-    )
+    background_size: Annotated[int, Ge(2)] | None = HfArg(default=None, help="Number of background sentences to use.")
+    signals: list[str] | None = HfArg(default=None, help="Weights of signals, such as contexts=1 words=0.5 encoder=1.")
+    lexical_weight: NonNegative | None = HfArg(default=None, help="Short for --signals contexts=1 words=W.")
     cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
 
     def overrides(self) -> dict[str, Any]:
-        """Return the settings to change, as [`OriginSettings`] has them; None for those that stay."""
+        """Return fields of [`OriginSettings`] and their new values; None for those that stay."""
         weights = self.weights
         if weights is not None and len(weights) != len(TERMS):
             raise UserError(f"--weights takes {len(TERMS)} numbers ({', '.join(TERMS)}), got {len(weights)}")
@@ -57,6 +53,7 @@ class OverrideArguments(Arguments):
         }
 
     def open_origin(self, origin: str, device: str | None = None) -> "OriginSimilarity":
+        """Open an origin with these settings; None as the device takes a GPU if there is one."""
         from ctxsim_hf.origin.similarity import OriginSimilarity  # and with it torch, which takes seconds
 
         return OriginSimilarity.from_pretrained(origin, device=device, cache_folder=self.cache, **self.overrides())
@@ -64,7 +61,7 @@ class OverrideArguments(Arguments):
 
 @dataclass(kw_only=True)
 class SettingsArguments(OverrideArguments):
-    """The same, where --mode has no other meaning and may stand for --compare-by."""
+    """The same, with --mode as an alias of --compare-by, for commands in which --mode has no other meaning."""
 
     compare_by: Annotated[str, OneOf(COMPARISONS)] | None = HfArg(
         default=None, aliases=["--mode"], help="Compare by cosine, centered, zscore or whitened."
@@ -72,7 +69,7 @@ class SettingsArguments(OverrideArguments):
 
 
 def signal_weights(signals: Sequence[str] | None, lexical_weight: float | None) -> dict[str, float] | None:
-    """Read `name=weight` of each signal, or what --lexical-weight is short for; None where neither is given."""
+    """Parse `name=weight` of each signal, or expand --lexical-weight; return None if neither is given."""
     if lexical_weight is not None:
         if signals is not None:
             raise UserError("--lexical-weight is short for --signals contexts=1 words=W; leave one of them out")

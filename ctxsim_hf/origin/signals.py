@@ -1,14 +1,14 @@
-"""The signals of an origin by name, and their weighted mean.
+"""Open the signals of an origin by name, and combine them into a weighted mean.
 
-Signals differ in how far they spread: cosines of words hardly leave 0 where cosines of contexts roam. So a weight
-counts in units of a signal's own deviation over pairs of background sentences, and the similarity is the mean
+Signals differ in their spread: most cosines of words are close to 0, those of contexts are not. So a weight counts in
+units of the standard deviation of its signal over pairs of background sentences, and the similarity is the mean
 
-    sum_k (w_k / deviation_k) x_k  /  sum_k (w_k / deviation_k)
+    sum_k (w_k / std_k) x_k  /  sum_k (w_k / std_k)
 
-which orders pairs as standardised signals do, and is 1 where all signals are. One signal alone is left as it is.
+which orders pairs as standardised signals do, and is 1 where all signals are 1. A single signal is left as it is.
 
-Signals of others come in by [`register_signal`], or, so that every process finds them, by an entry point of the group
-`ctxsim_hf.signals` that names a factory.
+Other packages add signals with [`register_signal`], or, so that every process finds them, with an entry point of the
+group `ctxsim_hf.signals` that names a factory.
 """
 
 import shutil
@@ -27,8 +27,8 @@ from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.signal import Signal
 
 GROUP = "ctxsim_hf.signals"  # of entry points
-CONTEXTS, CLOZE = "contexts", "cloze"  # what context models say; all others are opened from the folder
-LEAST_DEVIATION = 0.01  # no signal counts as steadier: in a small background two sentences may share no word at all
+CONTEXTS, CLOZE = "contexts", "cloze"  # answered by context models; the others are opened from the folder
+MIN_STD = 0.01  # in a small background no two sentences may share a word, so that the signal is constant
 ENCODER_FILES = ("*.json", "*.safetensors", "*.txt", "*.onnx", "*/*.json", "*/*.safetensors")
 
 Factory = Callable[[Path], Signal]
@@ -51,6 +51,7 @@ def register_signal(name: str, factory: Factory) -> None:
 
 
 def open_signal(name: str, folder: Path) -> Signal:
+    """Open a signal from its folder in an origin."""
     for entry_point in entry_points(group=GROUP, name=name):
         _factories.setdefault(name, entry_point.load())
     if name not in _factories:
@@ -60,17 +61,17 @@ def open_signal(name: str, folder: Path) -> Signal:
     return _factories[name](folder)
 
 
-def shares(weights: Mapping[str, float], deviations: Mapping[str, float]) -> dict[str, float]:
-    """Turn weights into factors of a mean, which add up to 1."""
+def shares(weights: Mapping[str, float], stds: Mapping[str, float]) -> dict[str, float]:
+    """Turn weights into the shares of a mean, which add up to 1."""
     if len(weights) == 1:
         return dict.fromkeys(weights, 1.0)
-    parts = {name: weight / max(deviations[name], LEAST_DEVIATION) for name, weight in weights.items()}
+    parts = {name: weight / max(stds[name], MIN_STD) for name, weight in weights.items()}
     total = sum(parts.values())
     return {name: part / total for name, part in parts.items()}
 
 
 def mix(values: Mapping[str, Any], shares: Mapping[str, float]) -> Any:
-    """Return the weighted mean of signals, numbers or arrays."""
+    """Return the weighted mean of signals, which are numbers or arrays."""
     if len(shares) == 1:
         (name,) = shares
         return values[name]
@@ -78,7 +79,7 @@ def mix(values: Mapping[str, Any], shares: Mapping[str, float]) -> Any:
 
 
 def copy_encoder(source: Path, target: Path) -> None:
-    """Copy a sentence encoder into an origin, so that its scores do not depend on what lies elsewhere."""
+    """Copy a sentence encoder into an origin, so that its scores do not depend on other folders."""
     for pattern in ENCODER_FILES:
         for path in source.glob(pattern):
             place = target / path.relative_to(source)

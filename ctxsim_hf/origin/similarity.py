@@ -1,5 +1,6 @@
-"""Two lists of sentences -> how alike each pair is, by the signals of an origin (Origin)."""
+"""Compute the similarity of sentence pairs by the signals of an origin (Origin)."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -27,10 +28,12 @@ from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_d
 from ctxsim_hf.origin.pair_scores import PairScores
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, mix, open_signal, shares
+from ctxsim_hf.origin.suggested_words import WordModel, WordSuggestions
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.stage import read_stage, verify_files_once
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.signal import Signal
 
@@ -38,16 +41,16 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_ORIGIN = "ctxsim/origin-light"
-DEVIATION_SENTENCES = 48  # of the background, every two of which are a pair
+FEW_CONTEXTS = {"num_contexts": 4, "rerank_candidates": 2, "background_size": 12, "compare_by": "zscore"}
+STD_SENTENCES = 48  # background sentences, every two of which are a pair
 
 
 class OriginSimilarity:
-    r"""
-    Opened by [`~OriginSimilarity.from_pretrained`]. A similarity depends on nothing but the two sentences, the folder
-    and the settings: not on what else is asked in the same call.
+    """The similarity of sentences by an origin, opened by [`~OriginSimilarity.from_pretrained`].
 
-    Sentences are compared as they come. One without a word known to the index has no contexts of its own; if neither
-    has any, their similarity by contexts is 0.
+    A similarity depends on the two sentences, the folder and the settings alone, not on other pairs of the same call.
+    A sentence without a word known to the index has no contexts of its own; if neither sentence has any, their
+    similarity by contexts is 0.
     """
 
     def __init__(
@@ -74,13 +77,14 @@ class OriginSimilarity:
         cache_folder: str | Path | None = None,
         **settings: Any,
     ) -> "OriginSimilarity":
-        r"""
+        """Open an origin.
+
         Args:
             origin (`str` or `Path`): Folder made by `ctxsim index`, or its id on the Hub.
-            revision (`str`, *optional*): Of the repository on the Hub, e.g. a commit. None takes the latest.
-            device (`str` or `torch.device`, *optional*): Where the models run. None takes a GPU if there is one.
-            cache_folder (`str` or `Path`, *optional*): Keep context sets there from one process to the next.
-            settings: Override those of the folder; see [`OriginSettings`].
+            revision (`str`, *optional*): Revision on the Hub, such as a commit. None takes the latest.
+            device (`str` or `torch.device`, *optional*): Device of the models. None takes a GPU if there is one.
+            cache_folder (`str` or `Path`, *optional*): Folder that keeps context sets between runs. None keeps none.
+            settings: Settings to override; see [`OriginSettings`].
         """
         folder = origin_folder(origin, revision)
         record = read_stage(folder, "index")
@@ -121,13 +125,13 @@ class OriginSimilarity:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """The factor of each signal in the mean; see signals.py."""
+        """The share of each signal in the mean; see signals.py."""
         weights = self.settings.active_signals
-        return shares(weights, self._deviations() if len(weights) > 1 else {})
+        return shares(weights, self._signal_stds() if len(weights) > 1 else {})
 
-    def _deviations(self) -> dict[str, float]:
-        """Measure how far each signal spreads over pairs of background sentences, by contexts in one pool for all."""
-        sentences = self.background[:DEVIATION_SENTENCES]
+    def _signal_stds(self) -> dict[str, float]:
+        """Return the standard deviation of each signal over pairs of background sentences, contexts in one pool."""
+        sentences = self.background[:STD_SENTENCES]
         pairs = np.stack(np.triu_indices(len(sentences), 1), axis=1)
         first, second = ([sentences[place] for place in side] for side in pairs.T)
         return {
@@ -141,7 +145,7 @@ class OriginSimilarity:
 
     @property
     def signature(self) -> str:
-        """Everything a score depends on, in one line: two figures with the same signature can be compared."""
+        """Everything a score depends on, in one line. Figures with the same signature can be compared."""
         inputs, settings = self._record["inputs"], self.settings.to_json()
         models = [f"{model['model_type']}={model['xxh3_128'][:8]}" for model in inputs["context_models"]]
         parts = {
@@ -157,11 +161,11 @@ class OriginSimilarity:
         return "|".join(f"{name}:{value}" for name, value in parts.items())
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Return how alike the sentences of each pair are, (pairs,)."""
+        """Return the similarity of each pair, (pairs,)."""
         return np.array([pair.similarity for pair in self.compare(sentences1, sentences2)], dtype=np.float64)
 
     def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[PairScores]:
-        """Yield everything known of each pair."""
+        """Yield the signals of each pair."""
         check_pairs(sentences1, sentences2)
         others = {
             name: signal.similarity(sentences1, sentences2).tolist()
@@ -177,12 +181,12 @@ class OriginSimilarity:
             yield PairScores(values, self.shares, contexts)
 
     def label(self, sentences: Sequence[str], pairs: np.ndarray, mode: str) -> Labels:
-        """Return scores and spreads of pairs within a group of sentences.
+        """Return the scores and spreads of pairs within a group of sentences.
 
         Args:
             sentences (`Sequence[str]`): The group.
             pairs (`np.ndarray`): (pairs, 2) places in the group.
-            mode (`str`): `pair`, contexts of the two sentences; or `group`, one pool of contexts for all.
+            mode (`str`): `pair`, with the contexts of the two sentences; or `group`, with one pool of contexts.
         """
         first, second = ([sentences[member] for member in side] for side in pairs.T)
         values, spreads = {}, np.zeros(len(pairs))
@@ -195,15 +199,35 @@ class OriginSimilarity:
         return mix(values, self.shares), spreads
 
     def explain(self, sentence1: str, sentence2: str) -> Explanation:
-        """Say why two sentences are as alike as they are."""
+        """Explain the similarity of two sentences."""
         (pair,) = self.compare([sentence1], [sentence2])
-        contexts = pair.contexts or next(self.contexts.compare([sentence1], [sentence2]))
-        every_term = ScoreWeights(**{term: float(term in answered_terms(self.models)) for term in TERMS})
-        return explain(sentence1, sentence2, pair, contexts, self.index, ContextScorer(self.models, every_term))
+        answered = answered_terms(self.models)
+        words = self._suggestions(sentence1, sentence2) if self._suggestions else None
+        if not answered:
+            return explain(sentence1, sentence2, pair, None, self.index, None, words)
+        signal = self._few_contexts if any(model.is_slow for model in self.models.values()) else self.contexts
+        contexts = pair.contexts or next(signal.compare([sentence1], [sentence2]))
+        scorer = ContextScorer(self.models, ScoreWeights(**{term: float(term in answered) for term in TERMS}))
+        return explain(sentence1, sentence2, pair, contexts, self.index, scorer, words)
+
+    @cached_property
+    def _few_contexts(self) -> ContextsSignal:
+        """Retrieved contexts to show where they do not count and their model is slow."""
+        origin = copy.copy(self)
+        origin.settings = self.settings.override(**FEW_CONTEXTS)
+        origin.background = self.background[: origin.settings.background_size]
+        origin.__dict__.pop("contexts", None)
+        return origin.contexts
+
+    @cached_property
+    def _suggestions(self) -> WordSuggestions | None:
+        model = next((model for model in self.models.values() if isinstance(model, WordModel)), None)
+        counts = self.folder / SIGNALS / "words"
+        return None if model is None else WordSuggestions(model, self.background, TfidfCosine.load(counts))
 
 
 def origin_folder(origin: str | Path, revision: str | None = None) -> Path:
-    """Return the folder itself, or what the Hub has under this id; its latest revision if None."""
+    """Return a local folder, or download it from the Hub; None as the revision takes the latest."""
     return fetch_folder(str(origin), "a folder made by `ctxsim index`", revision=revision)
 
 

@@ -1,4 +1,4 @@
-"""`ctxsim similarity`: how alike two sentences are, or many pairs from a file, by an origin or a surrogate."""
+"""Compare two sentences, or the pairs of a file, by an origin or a surrogate: `ctxsim similarity`."""
 
 import sys
 from collections.abc import Iterator
@@ -21,22 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class SimilarityArguments(SettingsArguments):
+    """The arguments of `ctxsim similarity`."""
+
     origin: str | None = HfArg(
-        default=None, help=f"Folder made by ctxsim index, or its id on the Hub; {DEFAULT_ORIGIN} if left out."
+        default=None, help=f"Folder made by ctxsim index, or its id on the Hub; by default {DEFAULT_ORIGIN}."
     )
     surrogate: str | None = HfArg(default=None, help="Compare by this surrogate instead: its folder or id.")
     pairs: str | None = HfArg(default=None, help="File of pairs, sentence TAB sentence, instead of two sentences.")
-    output: str | None = HfArg(default=None, help="File to write the pairs with their scores to; else the screen.")
+    output: str | None = HfArg(default=None, help="File for the pairs with their scores; by default they are printed.")
     explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")
     sentences: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = ("sentences", "The two sentences.")
 
     def check(self) -> None:
+        """Refuse arguments that contradict each other."""
         if self.pairs is None and len(self.sentences) != 2:
             raise UserError(f"expected two sentences, or --pairs FILE; got {len(self.sentences)} sentences")
         if self.pairs is not None and (self.sentences or self.explain):
-            raise UserError("--pairs takes no sentences beside it and no --explain")
+            raise UserError("--pairs cannot be combined with sentences or --explain")
         if self.surrogate is not None:
             of_origin = ["origin", "explain", *(flag.name for flag in fields(SettingsArguments))]
             if given := [name for name in of_origin if getattr(self, name)]:
@@ -45,6 +48,7 @@ class SimilarityArguments(SettingsArguments):
 
 
 def run(arguments: SimilarityArguments) -> str:
+    """Compare sentences and return what to print."""
     arguments.check()
     if arguments.pairs is None:
         return _compare_two(arguments, *arguments.sentences)
@@ -72,14 +76,13 @@ def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str
 
 
 def _what_it_means(score: float, folder: Path, settings: dict[str, Any] | None = None) -> str:
-    """How it compares with the scores of random and of adjacent sentences, if those were saved with the model, and
-    for an origin with these settings."""
+    """Compare a score with those of random and adjacent sentences, if they were saved, and with these settings."""
     thresholds = Thresholds.load(folder)
     return f"\n{thresholds.describe(score)}" if thresholds and thresholds.settings == settings else ""
 
 
 def _score_pairs(arguments: SimilarityArguments, first: list[str], second: list[str]) -> Iterator[tuple[float, ...]]:
-    """The score of each pair, and Origin's spread."""
+    """Return the score of each pair, and with an origin its spread."""
     if arguments.surrogate:
         return ((score,) for score in _open_surrogate(arguments.surrogate).similarity(first, second).tolist())
     return ((pair.similarity, pair.spread) for pair in _open_origin(arguments).compare(first, second))

@@ -1,8 +1,8 @@
-"""Chunks, streamed -> the files of a TF-IDF index.
+"""Stream chunks into the files of a TF-IDF index.
 
-Records of (key, chunk, count) are dealt out to bucket files by the top bits of the key; each bucket is sorted, and one
-after another they give all terms in the order of their keys. The weights are divided by the norms of the chunks last,
-since these need all terms. Memory holds a block of chunks, a bucket, and a few numbers for each chunk.
+Records of (key, chunk, count) are written to bucket files by the top bits of the key. Each bucket is sorted, and
+together they give all terms in the order of their keys. The weights are divided by the norms of the chunks last, since
+these need all terms. Memory holds a block of chunks, a bucket, and a few numbers for each chunk.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import whole_folder, write_json
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
-FORMAT = 2  # a change of what the arrays mean must not meet old ones
+FORMAT = 2  # raise it when the meaning of the arrays changes
 ABOUT_FILE = "index.json"
 ARRAYS: dict[str, type[np.generic]] = {  # TfidfIndex says what they mean
     "keys": np.uint64,
@@ -44,13 +44,13 @@ def build_index(
     """Write the index of chunks, each a sequence of sentences, into a folder that does not exist yet.
 
     Args:
-        chunks (`Iterable[Sequence[str]]`): The chunks, read once; their order gives their numbers.
-        folder (`Path`): Made whole or not at all.
+        chunks (`Iterable[Sequence[str]]`): The chunks, read once and numbered in their order.
+        folder (`Path`): The folder, which is written completely or not at all.
         ngrams (`str`): Terms: `uni+bigrams` or `bigrams` of words.
         chunks_per_block (`int`): Chunks to hold at a time. The bytes written do not depend on it.
         buckets (`int`): Files to sort one after another. The bytes written do not depend on it.
-        row_share (`float`): A term that so large a share of the chunks holds is kept as a row. At an eighth, a row
-            takes at most four times the space of the postings it stands for.
+        row_share (`float`): A term in at least this share of the chunks is kept as a row. At 1/8, a row takes at most
+            four times the space of its postings.
     """
     keys_of = NgramKeys(ngrams)
     if folder.exists():
@@ -68,7 +68,7 @@ def build_index(
 def _fill_buckets(
     paths: Sequence[Path], chunks: Iterable[Sequence[str]], keys_of: NgramKeys, chunks_per_block: int
 ) -> int:
-    """Append the records of all chunks to the buckets; returns the number of chunks."""
+    """Append the records of all chunks to the buckets; return the number of chunks."""
     for path in paths:
         path.touch()
     firsts = np.array([number * 2**64 // len(paths) for number in range(len(paths))], dtype=np.uint64)
@@ -83,7 +83,7 @@ def _fill_buckets(
         records = np.empty(len(keys), _RECORD)
         records["key"], records["chunk"], records["count"] = keys, holders, counts
         for path, part in zip(paths, np.split(records, np.searchsorted(keys, firsts[1:])), strict=True):
-            with path.open("ab") as file:  # opened anew, since so many may not be open at once
+            with path.open("ab") as file:  # reopened, since so many may not be open at once
                 file.write(part.tobytes())
     if not num_chunks:
         raise UserError("no chunk to index: expected at least one")
@@ -91,7 +91,7 @@ def _fill_buckets(
 
 
 def run_lengths(keys: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Equal neighbours among pairs, once each, and how many there were of each."""
+    """Return the distinct pairs among sorted ones, and how often each occurs."""
     new = np.ones(len(keys), dtype=bool)
     new[1:] = (keys[1:] != keys[:-1]) | (others[1:] != others[:-1])
     starts = np.flatnonzero(new)
@@ -99,7 +99,7 @@ def run_lengths(keys: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share: float) -> np.ndarray:
-    """Sort the buckets into all arrays, with weights that are not divided by the norms yet; returns the norms."""
+    """Sort the buckets into all arrays, with weights that are not divided by the norms yet; return the norms."""
     squares = np.zeros(num_chunks)
     with contextlib.ExitStack() as stack:
         files = {
@@ -135,7 +135,7 @@ def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share
 
 def _divide_by_norms(folder: Path, norms: np.ndarray) -> None:
     norms[norms == 0] = 1  # a chunk without words
-    # Files are mapped anew for each block: what was mapped before need not stay in memory.
+    # Files are mapped again for each block, so that earlier blocks need not stay in memory.
     for start in range(0, len(_map(folder, "weights")), NUMBERS_PER_BLOCK):
         block = slice(start, start + NUMBERS_PER_BLOCK)
         weights = _map(folder, "weights")[block]
@@ -152,7 +152,7 @@ def _map(folder: Path, name: str) -> np.ndarray:
 
 
 class _GrowingArray:
-    """A .npy file that is appended to; NumPy leaves room in the header for the length, which is known at the end."""
+    """A .npy file to append to; NumPy leaves room in the header for the length, which is known at the end."""
 
     def __init__(self, folder: Path, name: str, row_shape: tuple[int, ...]) -> None:
         self.length = 0

@@ -1,11 +1,11 @@
-"""Chunks -> a TF-IDF index on disk -> the chunks nearest to a sentence, by the cosine of weighted bags of n-grams.
+"""Find the chunks nearest to a sentence with a TF-IDF index on disk, by the cosine of weighted bags of n-grams.
 
-Exact: every term of every chunk counts. A term weighs (1 + ln tf) * idf in a chunk or sentence that holds it tf times,
-where idf = 1 + ln((1 + chunks) / (1 + df)), and vectors have length 1, as TfidfVectorizer(sublinear_tf=True) of
-scikit-learn has it. What a term adds to the scores of chunks is kept as postings if it is rare (the chunks that hold
-it, and so much for each) and as a row if it is frequent (so much for every chunk), since adding a whole row is ten
-times as fast, per chunk, as adding to scattered places. To rule chunks out before the rows are added does not pay:
-stop words weigh little, but many of them more than one rare word.
+The search is exact: every term of every chunk counts. A term weighs (1 + ln tf) * idf in a chunk or sentence that
+holds it tf times, where idf = 1 + ln((1 + chunks) / (1 + df)), and vectors have length 1, as with
+TfidfVectorizer(sublinear_tf=True) of scikit-learn. What a term adds to the scores is kept as postings if it is rare
+(the chunks that hold it and its weight in each) and as a row if it is frequent (its weight in every chunk), since
+adding a whole row is ten times as fast, per chunk, as adding to scattered places. Ruling chunks out before the rows
+are added does not pay: a stop word weighs little, but many of them weigh more than one rare word.
 """
 
 import json
@@ -52,7 +52,7 @@ class TfidfIndex:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Map the files of an index, which reads next to nothing; refuses what was not written by `build`."""
+        """Memory-map the files of an index; refuse what `build` did not write."""
         num_chunks, ngrams = _read_about(Path(folder))
         arrays = {name: _map_array(Path(folder) / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()}
         index = cls(num_chunks, ngrams, **arrays)
@@ -65,8 +65,10 @@ class TfidfIndex:
         return index
 
     def search(self, sentences: Sequence[str], k: int, threads: int = 1) -> Iterator[Found]:
-        """For each sentence, the k chunks of the highest score that share a term with it, best first; among equal
-        scores the lower number comes first. The result is the same for any number of threads."""
+        """Yield for each sentence the k chunks of the highest score that share a term with it, best first.
+
+        Among equal scores the lower number comes first. The result is the same for any number of threads.
+        """
         if k < 1 or threads < 1:
             raise UserError(f"k and threads must be at least 1, got {k} and {threads}")
         keys_of = NgramKeys(self.ngrams)
@@ -79,7 +81,7 @@ class TfidfIndex:
                     yield from found
 
     def _vectors(self, sentences: Sequence[str], keys_of: NgramKeys) -> list[Vector]:
-        """Terms of each sentence that the index knows, in the order of their keys."""
+        """Return the known terms of each sentence in the order of their keys."""
         keys, sentence_of = keys_of(sentences)
         order = np.lexsort((keys, sentence_of))
         keys, sentence_of, counts = run_lengths(keys[order], sentence_of[order])
@@ -110,20 +112,22 @@ class TfidfIndex:
 
 
 def _times(weights: np.ndarray, factor: np.float32) -> np.ndarray:
-    return weights if factor == 1 else weights * factor  # few words come twice in a sentence: mostly nothing to do
+    return weights if factor == 1 else weights * factor  # few words occur twice in a sentence
 
 
 def _best(scores: np.ndarray, k: int, norm: float) -> Found:
-    """The k highest positive scores, divided by the norm. A sample tells a score that somewhat more than k reach, so
-    that few need to be sorted; should fewer reach it, all are sorted."""
+    """Return the k highest positive scores, divided by the norm.
+
+    A sample gives a score that somewhat more than k chunks reach, so that few are sorted; if fewer reach it, all are.
+    """
     sample = scores[::SAMPLED_EVERY]
     share = k / SAMPLED_EVERY
-    rank = min(len(sample), int(share + 4 * share**0.5) + 4)  # four standard deviations to the safe side
+    rank = min(len(sample), int(share + 4 * share**0.5) + 4)  # with a margin of four standard deviations
     cut = np.partition(sample, -rank)[-rank] * np.float32(1 - 1e-6)  # division can make neighbours equal
     found = np.flatnonzero(scores >= cut if cut > 0 else scores)
     if len(found) < k:
         found = np.flatnonzero(scores)
-    # Positive floats are ordered as their bits are: one sort of integers, highest score first, then lowest number.
+    # Positive floats have the order of their bits, so one sort of integers gives highest score, then lowest number.
     bits = (scores[found] / np.float32(norm)).view(np.uint32)
     packed = np.sort((~bits).astype(np.uint64) << np.uint64(32) | found.astype(np.uint64))[:k]
     return packed.astype(np.uint32).astype(np.int32), (~(packed >> np.uint64(32)).astype(np.uint32)).view(np.float32)

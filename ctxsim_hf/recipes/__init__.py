@@ -1,1 +1,1 @@
-"""Stages in a row: adapting to documents, and ablations of what came out."""
+"""Run several stages in a row: adaptation to a corpus, and ablations of the result."""

@@ -1,11 +1,11 @@
-"""The folder of `ctxsim adapt` -> what a part of the method is worth, beside the paper's figures: `ctxsim ablate`.
+"""Measure what a part of the method is worth, next to the paper's figures: `ctxsim ablate`.
 
-    contexts  strategy  terms       the origin of the folder, asked with other settings
+    contexts  strategy  terms       the origin of an adapted folder with other settings
     corpus-size                     origins of fewer documents
     pairs  structure                surrogates of fewer pairs, or of another structure
 
-A stage whose arms are made by other verbs, which are shown as command lines; one folder an arm. An arm is done
-once its evaluation is there, and is not done again.
+The arms are made by other verbs, which are shown as command lines, each arm in a folder of its own. An arm is finished
+once it is evaluated, and is not run again.
 """
 
 from collections.abc import Sequence
@@ -37,15 +37,17 @@ from ctxsim_hf.runtime.validation import Count, Positive
 
 @dataclass(kw_only=True)
 class AblateArguments(StageArguments, SettingsArguments):
+    """The arguments of `ctxsim ablate`."""
+
     adapted: str = HfArg(help="Folder made by ctxsim adapt.")
     tasks: list[str] = HfArg(default_factory=lambda: ["stsb"], help="Tasks of ctxsim evaluate.")
     split: str = HfArg(default="validation", help="Split of the tasks.")
     data_root: str | None = HfArg(default=None, help="Folder of datasets named by their ids; else the Hub.")
     limit: Annotated[int, Ge(2)] | None = HfArg(
         default=None,
-        help="Pairs of each task, spread evenly, or all if it has no more; 500 by default where origins are asked.",
+        help="Score so many pairs of each task, spread evenly; by default 500 for arms that are origins, else all.",
     )
-    minutes: Positive = HfArg(default=20, help="About how long all may take, where arms are trained.")
+    minutes: Positive = HfArg(default=20, help="About how long the whole run may take, where arms are trained.")
     workers: Count | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
     ablation: list[str] = field(init=False, default_factory=list)
 
@@ -57,7 +59,7 @@ class AblateArguments(StageArguments, SettingsArguments):
         self.workers = self.workers or available_cores()
 
     def check(self) -> Ablation:
-        """What to vary, once everything that can be known at once is right."""
+        """Check the arguments and return the ablation that they name."""
         if len(self.ablation) != 1 or self.ablation[0] not in ABLATIONS:
             raise UserError(f"expected one of {', '.join(ABLATIONS)}, got {' '.join(self.ablation) or 'none'}")
         ablation = ABLATIONS[self.ablation[0]]
@@ -77,7 +79,7 @@ class AblateArguments(StageArguments, SettingsArguments):
         return {name: getattr(self, name) for name in names}
 
     def load_tasks(self, arms: Sequence[Arm]) -> list[Examples]:
-        """What the arms will be asked."""
+        """Load the examples that the arms are evaluated on."""
         evaluation = EvaluateArguments(tasks=self.tasks, split=self.split, data_root=self.data_root, limit=self.limit)
         evaluation.systems = [arm.system for arm in arms]
         evaluation.check()
@@ -85,7 +87,7 @@ class AblateArguments(StageArguments, SettingsArguments):
 
 
 def run(arguments: AblateArguments) -> str:
-    """Do what is not done yet; returns the tables."""
+    """Run the steps that are not finished yet and return the tables."""
     ablation = arguments.check()
     adapted = AdaptedFolder.find(arguments.adapted)
     with Stage("ablate", arguments, adapted.describe(), packages=("numpy", "scipy", "torch", "transformers")) as stage:
@@ -106,7 +108,7 @@ def run(arguments: AblateArguments) -> str:
 
 
 def plan(arguments: AblateArguments, arms: Sequence[Arm], folder: Path) -> list[Step]:
-    """The steps of all arms; they follow from the arguments and the folder of `ctxsim adapt` alone."""
+    """Return the steps of all arms; they depend on the arguments and the adapted folder alone."""
     steps: list[Step] = []
     for arm in arms:
         values = {**arguments.evaluation_values(), **arm.settings}
@@ -115,7 +117,7 @@ def plan(arguments: AblateArguments, arms: Sequence[Arm], folder: Path) -> list[
 
 
 def _scores(arm: Arm, folder: Path) -> PairScorer:
-    """What the arm's evaluation left. Judged side by side, the differences of arms have paired intervals."""
+    """Return the scores that an arm's evaluation wrote, as a system. Judged together, arms have paired intervals."""
     (scores,) = np.load(_evaluation(arm, folder) / SCORES_FILE, allow_pickle=False)
     return PairScorer(lambda first, second: scores)
 

@@ -1,6 +1,6 @@
-"""What the six ablations of the paper vary: each a list of arms, the full one first.
+"""Define the six ablations of the paper, each as a list of arms with the full one first.
 
-An arm is a system, and the steps that make it, if it is not in the folder of `ctxsim adapt` already.
+An arm is a system and the steps that make it, unless the folder of `ctxsim adapt` has it already.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,26 +16,28 @@ from ctxsim_hf.runtime.stage import read_stage
 from ctxsim_hf.text.tokenized import tokenize_chunks
 
 NUM_CONTEXTS = (1000, 500, 100, 20)
-SCREEN_CHUNKS = 5000  # in every arm of `contexts`: enough for 1000 that differ, one from a chunk at most
+SCREEN_CHUNKS = 5000  # in every arm of `contexts`: enough for 1000 different ones, at most one from a chunk
 SHARES_OF_DOCUMENTS = (1, 4, 16, 64)  # one in so many
-LEAST_DOCUMENTS = 20  # of a share
+MIN_DOCUMENTS = 20  # the fewest that a share may have
 NUM_PAIRS = (10_000_000, 1_000_000, 100_000, 10_000, 1000)
-TRAINING_SHARE = 0.8  # of the minutes; the rest is for the harvests and the evaluations
-UNLIMITED_EPOCHS = 100_000  # equal minutes are what the arms have in common
-ORIGIN_LIMIT = 500  # pairs: with 100 contexts an origin takes a tenth of a second for each, with 1000 a whole one
+TRAINING_SHARE = 0.8  # of the minutes; the rest is for harvests and evaluations
+UNLIMITED_EPOCHS = 100_000  # the arms are compared at equal minutes
+ORIGIN_LIMIT = 500  # pairs: an origin takes 0.1 seconds for each with 100 contexts, 1 second with 1000
 
 
 @dataclass(frozen=True)
 class Arm:
+    """One variant of an ablation."""
+
     name: str  # in tables, and of its folder
     system: str  # as `ctxsim evaluate` spells it
     settings: Mapping[str, Any] = field(default_factory=dict)  # arguments of `ctxsim evaluate`
     steps: Sequence[Step] = ()  # that make the system
-    chunks: str | None = None  # whose tokens are told beside the name
+    chunks: str | None = None  # folder whose number of tokens is shown next to the name
 
 
 class Place(NamedTuple):
-    """What arms are made from, and where."""
+    """What the arms are made from, and where they are written."""
 
     adapted: AdaptedFolder
     output: Path
@@ -48,27 +50,31 @@ class Place(NamedTuple):
         return f"origin:{self.adapted.origin}"
 
     def of(self, arm: str, name: str) -> str:
+        """Return the path of something in the folder of an arm."""
         return str(self.output / folder_name(arm) / name)
 
 
 class Ablation(NamedTuple):
+    """What an ablation varies, and how to make its arms."""
+
     about: str
     arms: Callable[[Place], list[Arm]]
     varies: tuple[str, ...]  # settings of the origin that are the arms' own
-    asks_origin: bool = True  # or a surrogate, which has no such settings, and is quick
+    asks_origin: bool = True  # False where the arms are surrogates, which have no such settings and are fast
 
     @property
     def limit(self) -> int | None:
-        """Pairs of each task, where the user does not say."""
+        """Default number of pairs of each task; None means all."""
         return ORIGIN_LIMIT if self.asks_origin else None
 
 
 def folder_name(arm: str) -> str:
+    """Return the name of an arm's folder."""
     return arm.replace(" ", "-")
 
 
 def title(arm: Arm, adapted: AdaptedFolder) -> str:
-    """The arm's name in tables."""
+    """Return the name of an arm in tables."""
     if arm.chunks is None:
         return arm.name
     tokens = len(tokenize_chunks(arm.chunks, adapted.place("tokenizer"), "train").tokens)
@@ -76,7 +82,7 @@ def title(arm: Arm, adapted: AdaptedFolder) -> str:
 
 
 def short_number(number: int) -> str:
-    """1K, 980K, 1M, 34.5M."""
+    """Format a number with a letter for its size: 980K, 1M, 34.5M."""
     for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if number >= size:
             return f"{number / size:.1f}".removesuffix(".0") + letter
@@ -113,12 +119,12 @@ def _terms(place: Place) -> list[Arm]:
 def _corpus_size(place: Place) -> list[Arm]:
     counts = read_stage(place.adapted.place("chunks"))["counts"]
     documents = counts["documents_kept"] - counts["documents_held_out"]
-    shares = [number for number in SHARES_OF_DOCUMENTS if documents >= number * LEAST_DOCUMENTS or number == 1]
+    shares = [number for number in SHARES_OF_DOCUMENTS if documents >= number * MIN_DOCUMENTS or number == 1]
     return [_share_of_documents(place, number) for number in shares]
 
 
 def _share_of_documents(place: Place, one_in: int) -> Arm:
-    """A light generator in closed form and an index, of some of the documents."""
+    """Return an arm with a light generator in closed form and an index, both of one in `one_in` documents."""
     adapted, name = place.adapted, "all documents" if one_in == 1 else f"1 in {one_in} documents"
     generator, origin = place.of(name, "generator"), place.of(name, "origin")
     chunks = adapted.place("chunks") if one_in == 1 else place.of(name, "chunks")
@@ -135,10 +141,10 @@ def _share_of_documents(place: Place, one_in: int) -> Arm:
 
 
 def _pairs(place: Place) -> list[Arm]:
-    """All pairs of the folder, and smaller harvests of the same kind, which lie inside it and each other."""
+    """Return arms for all pairs of the folder and for smaller harvests, each of which is part of the larger ones."""
     adapted = place.adapted
     harvested = sum(read_stage(adapted.place("pairs"), "harvest")["counts"]["pairs"].values())
-    # One that is nearly the whole harvest would bear its name, and say nothing new.
+    # A harvest of nearly all pairs would have the same name and tell nothing new.
     numbers = [harvested, *(n for n in NUM_PAIRS if n < harvested and short_number(n) != short_number(harvested))]
     arms = []
     for number in numbers:

@@ -1,12 +1,12 @@
-"""Documents -> a surrogate for their domain: `ctxsim adapt`, every stage in a row.
+"""Turn documents into a surrogate for their domain: `ctxsim adapt`, every stage in a row.
 
     chunks/  tokenizer/  generator/  pairs/                     what one stage leaves for the next
     ctxsim/origin-<preset>/                                     similarity with reasons
-    ctxsim/surrogate-<preset>/                                  the fast encoder; results.md in it, with TF-IDF beside
+    ctxsim/surrogate-<preset>/                                  the fast encoder, and results.md, which has TF-IDF too
     adapt.json                                                  what was asked for
 
-Each step is a verb that could be run alone as well, and is shown as its command line. All are stages: whatever ended a
-run, the same command goes on where it was and does no finished stage again.
+Each step is a verb that could be run alone, and is shown as its command line. All are stages, so the same command
+resumes an interrupted run and repeats no finished stage.
 """
 
 from dataclasses import dataclass
@@ -29,25 +29,27 @@ from ctxsim_hf.runtime.validation import Count, Positive, Share
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
-# Of the minutes. What is left goes to stages whose length depends on the corpus: chunks, tokens, index, evaluation.
+# Shares of the minutes. The rest is for chunks, tokenizer, index and evaluation, which take what the corpus needs.
 SHARES = {"generator": 0.4, "harvest": 0.08, "surrogate": 0.17}
-PAIRS_A_MINUTE = 200_000  # harvested in groups, by one core
-LEAST_HELD_OUT = 2  # documents
-MOST_EPOCHS = 10  # few documents are soon learned by heart
+PAIRS_PER_MINUTE = 200_000  # that one core harvests in group mode
+MIN_HELD_OUT = 2  # documents
+MAX_EPOCHS = 10  # a small corpus is soon overfitted
 
 
 @dataclass(kw_only=True)
 class AdaptArguments(Arguments):
+    """The arguments of `ctxsim adapt`."""
+
     corpus: list[str] = HfArg(
         help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets."
     )
-    output: str = HfArg(help="Folder to write. Run the same command again to go on after an interruption.")
+    output: str = HfArg(help="Folder to write. Run the same command again to resume after an interruption.")
     preset: Preset = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
-    minutes: Positive = HfArg(default=30, help="About how long all of it may take; with more, better models.")
+    minutes: Positive = HfArg(default=30, help="About how long the whole run may take; more gives better models.")
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
     config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    held_out: Share | None = HfArg(default=None, help="Share of documents to hold out; that of ctxsim chunk if unset.")
+    held_out: Share | None = HfArg(default=None, help="Share of documents to hold out; by default ctxsim chunk's.")
     workers: Count | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
 
     def __post_init__(self) -> None:
@@ -55,18 +57,19 @@ class AdaptArguments(Arguments):
         self.workers = self.workers or available_cores()
 
     def reading(self) -> dict[str, Any]:
-        """Return what `ctxsim chunk` has to know of the corpus."""
+        """Return the arguments of `ctxsim chunk` that describe the corpus."""
         names = ("corpus", "text_column", "language", "config_name", "held_out")
         return {name: getattr(self, name) for name in names}
 
     @property
     def folder(self) -> AdaptedFolder:
+        """The folder to write."""
         return AdaptedFolder(self.output, self.preset)
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """What `adapt` made. As a string: how good it is, and how to use it."""
+    """What `adapt` made. As a string it says how good the surrogate is and how to use it."""
 
     surrogate: Path  # the fast encoder
     origin: Path  # similarity with reasons
@@ -83,7 +86,7 @@ class Adapted:
 
 
 def run(arguments: AdaptArguments) -> Adapted:
-    """Do what is not done yet."""
+    """Run the steps that are not finished yet."""
     folder = arguments.folder
     _remember(arguments)
     run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
@@ -91,7 +94,7 @@ def run(arguments: AdaptArguments) -> Adapted:
 
 
 def plan(arguments: AdaptArguments) -> list[Step]:
-    """Return the steps. They follow from the arguments alone, so that an interrupted run is met by the same ones."""
+    """Return the steps. They depend on the arguments alone, so that a resumed run has the same ones."""
     folder, place, workers = arguments.folder, arguments.folder.place, arguments.workers
     chunks, tokenizer, pairs = place("chunks"), place("tokenizer"), place("pairs")
     generator = place("generator")
@@ -99,11 +102,11 @@ def plan(arguments: AdaptArguments) -> list[Step]:
     vocabulary = {"vocab_size": sizes["vocab_size"], "lowercase": sizes["lowercase"]}
     learned = {"chunks": chunks, "tokenizer": tokenizer, "preset": arguments.preset}
     kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
-    num_pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_A_MINUTE))
+    num_pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_PER_MINUTE))
     systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
 
     def limits(stage: str) -> dict[str, Any]:
-        return {"epochs": MOST_EPOCHS, "max_train_minutes": round(SHARES[stage] * arguments.minutes, 4)}
+        return {"epochs": MAX_EPOCHS, "max_train_minutes": round(SHARES[stage] * arguments.minutes, 4)}
 
     return [
         Step.stage("chunk", chunks, **arguments.reading(), workers=workers),
@@ -118,17 +121,17 @@ def plan(arguments: AdaptArguments) -> list[Step]:
 
 
 def _check_held_out(chunks: str) -> None:
-    """Refuse at once what would fail after an hour: all figures are of held-out documents, and the last need two."""
+    """Refuse at once what would fail after an hour: the label-free evaluation needs two held-out documents."""
     counts = read_stage(chunks, "chunk")["counts"]
-    if (number := counts["documents_held_out"]) < LEAST_HELD_OUT:
+    if (number := counts["documents_held_out"]) < MIN_HELD_OUT:
         raise UserError(
-            f"{number} of {counts['documents_kept']} documents are held out, and figures need {LEAST_HELD_OUT}; "
+            f"{number} of {counts['documents_kept']} documents are held out, but the evaluation needs {MIN_HELD_OUT}; "
             "hold out more of them, such as --held-out 0.1, in another --output"
         )
 
 
 def _remember(arguments: AdaptArguments) -> None:
-    """Keep what was asked for; refuse a folder made for something else, whose stages would pass for ours."""
+    """Record the arguments; refuse a folder made with other ones, whose stages would be taken for finished."""
     asked = {
         "corpus": [str(Path(name).resolve()) if Path(name).exists() else name for name in arguments.corpus],
         "preset": arguments.preset,
@@ -143,7 +146,7 @@ def _remember(arguments: AdaptArguments) -> None:
     differences = [
         f"{name} was {before.get(name)}, now {now}" for name, now in asked.items() if before.get(name) != now
     ]
-    # A run that failed before it finished anything (a mistyped path) does not stand in the way of the next.
+    # A run that failed before it finished a stage, such as by a mistyped path, does not block the next one.
     if differences and Path(arguments.folder.place("chunks")).exists():
         made = "; ".join(differences)
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")

@@ -1,4 +1,4 @@
-"""Stages in a row, as `ctxsim adapt` and `ctxsim ablate` run them: what is there already is not made again."""
+"""Run stages in a row, as `ctxsim adapt` and `ctxsim ablate` do; finished ones are not run again."""
 
 import shlex
 import sys
@@ -14,24 +14,25 @@ from ctxsim_hf.verbs import VERBS, build_arguments
 
 @dataclass(frozen=True)
 class Step:
-    """A verb and the values of its arguments; what is not among them has its default."""
+    """A verb and the values of its arguments; the others keep their defaults."""
 
     verb: str
     values: Mapping[str, Any]
-    leaves: str  # what is there once the step is done, and not before
+    leaves: str  # a path that exists once the step is finished, and not before
 
     @classmethod
     def stage(cls, verb: str, output: str | Path, **values: Any) -> Self:
+        """Return a step that runs a stage."""
         return cls(verb, {**values, "output": str(output)}, str(output))
 
     @classmethod
     def evaluation(cls, systems: Sequence[str], output: str | Path, **values: Any) -> Self:
-        """An evaluation's folder grows file by file; results.json is the last."""
+        """Return a step that runs `ctxsim evaluate`, which writes results.json last."""
         values = {"systems": list(systems), **values, "output": str(output)}
         return cls("evaluate", values, str(Path(output) / "results.json"))
 
     def run(self) -> Any:
-        """Run the verb and return what it returns: a stage its counts."""
+        """Run the verb and return its result; that of a stage is its counts."""
         verb = VERBS[self.verb]
         return verb.run(build_arguments(verb.arguments_class, self.values))
 
@@ -40,7 +41,7 @@ class Step:
 
 
 def command_line(verb: str, values: Mapping[str, Any]) -> str:
-    """Return the command that could be typed to run a verb with these values; defaults are left out."""
+    """Return the command line that runs a verb with these values, without those that are defaults."""
     arguments = VERBS[verb].arguments_class
     positional, _ = getattr(arguments, "positional", ("", ""))
     words = ["ctxsim", *verb.split(), *values.get(positional, ())]
@@ -61,18 +62,18 @@ def _flag(name: str, value: Any) -> list[str]:
 def run_steps(
     steps: Sequence[Step], minutes: float, checks: Mapping[str, Callable[[str], None]] | None = None
 ) -> None:
-    """Run the steps that are not done yet, and show each as a command line, with its counts.
+    """Run the steps that are not finished yet, and show each as a command line, with its counts.
 
     Args:
-        steps: In order.
-        minutes: About how long all of them take, to be shown.
-        checks: Verb -> what looks at the folder that it left, before the next step. None means no checks.
+        steps: The steps in order.
+        minutes: About how long all of them take; only shown.
+        checks: Verb -> function that checks the folder it made before the next step runs. None means no checks.
     """
     start = time.monotonic()
     for number, step in enumerate(steps, 1):
         place = f"[{number}/{len(steps)}]"
         if Path(step.leaves).exists():
-            _show(f"{place} {step.leaves} is there already")
+            _show(f"{place} {step.leaves} exists already")
         else:
             spent = (time.monotonic() - start) / 60
             _show(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")

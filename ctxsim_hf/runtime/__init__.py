@@ -1,1 +1,1 @@
-"""What every stage stands on: stage folders, files written whole, blocks and executors, errors."""
+"""The base of every stage: stage folders, atomic files, blocks and executors, validation, errors."""

@@ -1,9 +1,9 @@
-"""A stage's work cut into blocks that can be done anywhere and in any order, and executors that run them.
+"""A stage's work, cut into blocks that can run anywhere and in any order, and the executors that run them.
 
     counts = execute(ChunkBlocks(folder, arguments), LocalExecutor(workers=2))
 
-An executor is any callable that takes a work and the names of blocks to run: a process pool here, a cluster elsewhere.
-A finished block is a file, so an interrupted run goes on with the blocks that are missing.
+An executor is any callable that takes the work and the names of blocks to run: a process pool here, a cluster
+elsewhere. A finished block is a file, so an interrupted run resumes with the blocks that are missing.
 """
 
 import pickle
@@ -27,7 +27,7 @@ class Blocks(Protocol):
     """
 
     def blocks(self) -> list[str]:
-        """Return the names of all blocks in order, which are known before any is run."""
+        """Return the names of all blocks in order. They are known before any block runs."""
 
     def is_done(self, name: str) -> bool:
         """Return whether a block is finished."""
@@ -40,17 +40,17 @@ class Blocks(Protocol):
 
 
 class Executor(Protocol):
-    """Runs blocks of a work. It may return before blocks are finished that others were given to run."""
+    """Runs blocks. It may return before they are finished if it has handed them to other processes."""
 
     def __call__(self, work: Blocks, names: Sequence[str]) -> None: ...
 
 
 @dataclass
 class FileBlocks:
-    """A base for works whose blocks are files in a folder, each named by its path there.
+    """A base class for work whose blocks are files in a folder, each named by its path there.
 
-    What a subclass opens once it keeps in a `cached_property`, which stays behind when an instance is copied or sent
-    to another process.
+    A subclass keeps what it opens once in a `cached_property`, which is dropped when an instance is copied or sent to
+    another process.
     """
 
     folder: Path
@@ -67,8 +67,8 @@ class LocalExecutor:
     """Runs blocks on this machine, with a progress bar.
 
     Args:
-        workers (`int`): Processes; 1 means this one, and nothing is started.
-        desc (`str`): What the progress bar calls the work.
+        workers (`int`): Number of processes. With 1, blocks run in this process.
+        desc (`str`): Label of the progress bar.
     """
 
     workers: int = 1
@@ -86,8 +86,10 @@ class LocalExecutor:
 
 @dataclass(frozen=True)
 class RankExecutor:
-    """Runs in this process the blocks of one rank among many: processes of one launch, or jobs that know nothing of
-    each other. Which blocks these are depends on the work alone, not on what is finished."""
+    """Runs the blocks of one rank in this process. The ranks may be processes of one launch, or independent jobs.
+
+    Which blocks belong to a rank depends on the work alone, not on what is finished.
+    """
 
     rank: int
     world_size: int
@@ -100,29 +102,29 @@ class RankExecutor:
 
 
 def share(names: Sequence[str], rank: int, world_size: int) -> list[str]:
-    """Return every `world_size`-th block, from the block `rank` on."""
+    """Return every `world_size`-th block, starting with number `rank`."""
     return list(names[rank::world_size])
 
 
 def execute(work: Blocks, executor: Executor) -> Any:
-    """Run the blocks that are missing and return what `merge` makes of all."""
+    """Run the missing blocks and return the result of `merge`."""
     run_missing(work, executor)
     return merge_finished(work)
 
 
 def run_missing(work: Blocks, executor: Executor) -> None:
-    """Run the blocks that are missing, or those of them that the executor calls its own."""
+    """Run the missing blocks, or those of them that belong to the executor."""
     if names := missing_blocks(work):
         executor(work, names)
 
 
 def missing_blocks(work: Blocks) -> list[str]:
-    """Return the names of the blocks that are not finished."""
+    """Return the names of the unfinished blocks."""
     return [name for name in work.blocks() if not work.is_done(name)]
 
 
 def merge_finished(work: Blocks) -> Any:
-    """Return what `merge` makes of all blocks, after checking that none is missing."""
+    """Check that no block is missing and return the result of `merge`."""
     if missing := missing_blocks(work):
         shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise UserError(
@@ -138,6 +140,6 @@ def _run_block(pickled: bytes, name: str) -> None:
 
 @lru_cache(maxsize=1)
 def _unpickle(pickled: bytes) -> Blocks:
-    """Open a work once in each process, for all blocks that the process will run."""
+    """Unpickle the work once in each process, for all blocks that the process will run."""
     work: Blocks = pickle.loads(pickled)
     return work

@@ -1,6 +1,9 @@
-"""What a user can get wrong."""
+"""The exception for mistakes that the user can fix."""
 
 
 class UserError(Exception):
-    """Something the user can mend: input, arguments, disk space. The command line prints it as one plain line and
-    exits with code 2; the message says what was expected, what came, and what to do."""
+    """An error that the user can fix: bad input, bad arguments, a full disk.
+
+    The message says what was expected, what came, and what to do. The command line prints it as one line and exits
+    with code 2.
+    """

@@ -1,4 +1,4 @@
-"""A folder's name, or its id on the Hub -> the folder."""
+"""The name of a local folder, or an id on the Hub -> a local folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,14 +16,14 @@ def fetch_folder(
     revision: str | None = None,
     allow_patterns: Sequence[str] | None = None,
 ) -> Path:
-    """Return the folder `name`, or a copy of what the Hub has under this id.
+    """Return the local folder `name`, or download the repository of this id from the Hub.
 
     Args:
-        name (`str` or `Path`): A folder here comes first.
-        expected (`str`): What it should be, to say so where it is neither, e.g. `the folder of a surrogate`.
-        repo_type (`str`): Kind of repository on the Hub.
-        revision (`str`, *optional*): Of the repository, e.g. a commit. None takes the latest.
-        allow_patterns (`Sequence[str]`, *optional*): Files to fetch. None fetches all of them.
+        name (`str` or `Path`): A local folder, which takes precedence, or an id on the Hub.
+        expected (`str`): What the folder should hold, for the error message, e.g. `the folder of a surrogate`.
+        repo_type (`str`): Type of the repository on the Hub.
+        revision (`str`, *optional*): Revision of the repository, e.g. a commit. None takes the latest.
+        allow_patterns (`Sequence[str]`, *optional*): Files to download. None downloads all of them.
     """
     if Path(name).is_dir():
         return Path(name)
@@ -31,8 +31,8 @@ def fetch_folder(
     patterns = None if allow_patterns is None else list(allow_patterns)
     try:
         return Path(snapshot_download(str(name), repo_type=repo_type, revision=revision, allow_patterns=patterns))
-    except Exception as error:  # the client raises many kinds, and asserts what a server that is no Hub does not keep
+    except Exception as error:  # the client raises many types, and an AssertionError where the server is not a Hub
         raise UserError(
-            f"expected {expected} or its id on the Hub, but {str(name)!r} is no folder here and could not be fetched "
-            f"({type(error).__name__})"
+            f"expected {expected} or its id on the Hub, but {str(name)!r} is not a local folder and could not be "
+            f"downloaded ({type(error).__name__}); check the name and the network"
         ) from error

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or absent, and the folder of what can be made again."""
+"""Atomic files and folders, which are either whole or absent, and the cache folder."""
 
 import atexit
 import contextlib
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, renamed to it when the block ends well, removed otherwise.
+    """Yield a temporary path beside `path`, renamed to `path` if the block succeeds, removed otherwise.
 
     Args:
-        path (`Path`): The file.
-        shared (`bool`): Other processes may be writing it at the same time; the last to end is the one that stays.
+        path (`Path`): The file to write.
+        shared (`bool`): Whether other processes may write the file at the same time; the last to finish wins.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
     try:
@@ -45,9 +45,9 @@ def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`, renamed to it when the block ends well, removed otherwise.
+    """Yield a temporary folder beside `path`, renamed to `path` if the block succeeds, removed otherwise.
 
-    A folder that exists is therefore whole. What a killed process left of the temporary folder is removed first, so
+    A folder that exists is therefore whole. A temporary folder that a killed process left behind is removed first, so
     only one process at a time may write `path`.
     """
     temporary = path.with_name(f"{path.name}.tmp")
@@ -68,15 +68,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def cached_folder(kind: str, made_from: Any, build: Callable[[Path], None]) -> Path:
-    """Return the cached folder of what `build` makes, calling it if nobody has done so yet.
+    """Return a folder of the cache, calling `build` to fill it if it does not exist yet.
 
     Args:
         kind (`str`): What the folder holds, e.g. `words`; its parent in the cache has this name.
         made_from (`Any`): JSON-ready description of everything that shapes the content.
-        build (`Callable[[Path], None]`): Fill an empty folder. Other processes wait for it meanwhile.
+        build (`Callable[[Path], None]`): Fills an empty folder, while other processes wait.
     """
     name = Path(kind, xxhash.xxh3_128_hexdigest(json.dumps(made_from, sort_keys=True).encode()))
-    if (folder := _hugging_face_cache() / name).exists():  # perhaps in a cache that cannot be written
+    if (folder := _hugging_face_cache() / name).exists():  # even where the cache is read-only
         return folder
     folder = cache_root() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -89,8 +89,8 @@ def cached_folder(kind: str, made_from: Any, build: Callable[[Path], None]) -> P
 
 @cache
 def cache_root() -> Path:
-    """Return the folder for what can be made again: `ctxsim` in the Hugging Face cache, or a temporary folder of this
-    process where that cannot be written, as in a read-only container."""
+    """Return the cache folder: `ctxsim` in the Hugging Face cache, or a temporary folder of this process if that is
+    read-only, as it may be in a container."""
     root = _hugging_face_cache()
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -100,20 +100,20 @@ def cache_root() -> Path:
         temporary = tempfile.mkdtemp(prefix="ctxsim-")
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         logger.warning(
-            f"cannot write into {str(root)!r} ({error.strerror}), so what is kept there is made again by every "
-            "process; set HF_HOME to a folder that can be written"
+            f"cannot write to the cache {str(root)!r} ({error.strerror}), so every process builds its own; "
+            "set HF_HOME to a writable folder"
         )
         return Path(temporary)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON in one fixed form, so that equal values are equal bytes."""
+    """Write JSON in one fixed form, so that equal values give equal bytes."""
     with writing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file says, an empty dictionary if there is no such file."""
+    """Return the content of a JSON file, or an empty dictionary if there is no such file."""
     try:
         return json.loads(path.read_text("utf-8")) if path.exists() else {}
     except (OSError, ValueError, RecursionError) as error:
@@ -121,7 +121,7 @@ def read_json(path: Path) -> Any:
 
 
 def describe_file(path: Path) -> dict[str, Any]:
-    """Return the size and the digest of a file, as stage.json records them."""
+    """Return the size and the digest of a file, for stage.json."""
     return {"bytes": path.stat().st_size, "xxh3_128": digest_file(path)}
 
 
@@ -139,7 +139,7 @@ def _hugging_face_cache() -> Path:
 
 
 def _flush(path: Path) -> None:
-    """Wait until a file is on disk: a power cut must not leave one that is renamed but empty."""
+    """Flush a file to disk, so that a power cut cannot leave it renamed but empty."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -147,5 +147,5 @@ def _flush(path: Path) -> None:
 def _could_not_write(path: Path, error: OSError) -> UserError:
     return UserError(
         f"could not write {str(path)!r}: {error.strerror or error}. What was finished is kept: "
-        "fix this and run the same command again to go on"
+        "fix this and run the same command again to resume"
     )

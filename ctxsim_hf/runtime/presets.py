@@ -1,4 +1,4 @@
-"""Sizes by name. A preset only fills what the user left unset, so there is one source for every value."""
+"""Named model sizes. A preset only fills the arguments that the user left unset."""
 
 from typing import Annotated, Any
 
@@ -52,15 +52,15 @@ Preset = Annotated[str, OneOf(PRESETS)]
 
 
 def preset_sizes(name: str, part: str) -> dict[str, Any]:
-    """The sizes a preset has for one part, e.g. `discriminator`, and the width of its contexts."""
+    """Return the sizes of one part of a preset, e.g. `discriminator`, and the width of its contexts."""
     if part not in PRESETS[name]:
-        having = [preset for preset, sizes in PRESETS.items() if part in sizes]
-        raise UserError(f"the preset {name!r} has no {part.replace('_', ' ')}; expected one of {', '.join(having)}")
+        others = [preset for preset, sizes in PRESETS.items() if part in sizes]
+        raise UserError(f"the preset {name!r} has no {part.replace('_', ' ')}; expected one of {', '.join(others)}")
     return {"width": PRESETS[name]["width"], **PRESETS[name][part]}
 
 
 def fill_from_preset(arguments: Any, part: str) -> None:
-    """Set those of a dataclass's fields that are None to the sizes of its `preset`; not every part has all of them."""
+    """Set the fields of a dataclass that are None to the sizes of its `preset`. Other sizes are ignored."""
     for name, value in preset_sizes(arguments.preset, part).items():
         if getattr(arguments, name, value) is None:
             setattr(arguments, name, value)

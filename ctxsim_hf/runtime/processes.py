@@ -1,4 +1,5 @@
-"""What the processes of one `accelerate launch` agree on: one keeps the folder, and all learn what it found."""
+"""Agreement between the processes of one `accelerate launch`: the main process owns the stage folder, and tells the
+others what it found there."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -10,15 +11,15 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage
 
 
-def seen_by_all(found: Any) -> Any:
-    """What the main process found, on every process: a folder may change between two looks."""
-    values = [found]
+def broadcast_from_main(value: Any) -> Any:
+    """Return the main process's value on every process: a folder may change between two reads of it."""
+    values = [value]
     broadcast_object_list(values)
     return values[0]
 
 
 def enter_on_main_process(stage: Stage, stack: ExitStack, accelerator: Accelerator) -> None:
-    """What the main process finds in the folder, an error too, all processes learn."""
+    """Enter a stage on the main process, and set `finished` or raise its error on all processes."""
     found: list[Any] = [None, False]  # an error's text; whether the folder is finished
     if accelerator.is_main_process:
         try:

@@ -1,12 +1,12 @@
-"""The stage-folder contract: every stage reads folders and writes one folder.
+"""The contract of stage folders: every stage reads folders and writes one folder.
 
 A stage works in `<output>.partial` and renames it to `<output>` when whole, so a folder that exists is finished.
 `stage.json` says what made it: command, arguments, fingerprints of the inputs, package versions, counts and a digest
 of every file; no output path and no time of day (those go to stage.log), so equal runs leave equal bytes.
 
-Two notions of resuming. A *finished shard* is a file: it is written under a temporary name and renamed, so one that
-exists is whole and is not made again. A *last checkpoint* (training) is a folder inside the partial folder, which the
-training loop names; the stage only keeps the partial folder until the run is finished.
+A run resumes in one of two ways. A *finished shard* is a file: it is written under a temporary name and renamed, so a
+shard that exists is whole and is not written again. A *checkpoint* of training is a folder inside the partial folder,
+managed by the training loop; the stage only keeps the partial folder until the run is finished.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ class Stage:
 
     Args:
         command (`str`): The verb, e.g. `chunk`.
-        arguments (`StageArguments`): Flags of this run; those that shape the output are recorded.
-        inputs (`Mapping[str, Any]`): JSON-ready description of what is read, fingerprints included.
-        packages (`Sequence[str]`): Distributions whose version can change the output.
+        arguments (`StageArguments`): The flags of this run; those that shape the output are recorded.
+        inputs (`Mapping[str, Any]`): JSON-ready description of the inputs, with their fingerprints.
+        packages (`Sequence[str]`): Distributions whose version may change the output.
 
-    After entering, `finished` tells that `output` was made whole by an equal run before; there is nothing to do then.
-    Otherwise write files with `writing`, ask `has` which are finished already, and end with `finish`.
+    After entering, `finished` says whether an equal run has completed `output` before, so that there is nothing to do.
+    Otherwise write files with `writing`, ask `has` which files exist already, and end with `finish`.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class Stage:
                 f"another run is writing into {str(self.output)!r}; wait for it or stop it first"
             ) from None
         try:
-            self._settle()
+            self._prepare_folder()
         except BaseException:
-            self._let_go()
+            self._release_lock()
             raise
         return self
 
@@ -81,29 +81,29 @@ class Stage:
     ) -> None:
         if not self.finished:
             self.log("interrupted" if kind else "left unfinished")
-        self._let_go()
+        self._release_lock()
 
-    def _settle(self) -> None:
-        """Decide between nothing to do, going on, and starting anew; refuse a folder that something else made."""
-        # A run that failed before it finished anything (a mistyped flag) does not stand in the way of the next.
-        going_on = self.folder.exists() and {path.name for path in self.folder.iterdir()} > {STAGE_FILE, LOG_FILE}
+    def _prepare_folder(self) -> None:
+        """Decide whether the run is finished, resumes or starts, and refuse a folder that was made differently."""
+        # A run that failed before it wrote any output, say for a mistyped flag, does not block the next one.
+        resuming = self.folder.exists() and {path.name for path in self.folder.iterdir()} > {STAGE_FILE, LOG_FILE}
         if self.output.exists() and any(self.output.iterdir()):
-            made_by = read_stage(self.output)  # refuses a folder that is no stage's, which we never delete
+            made_by = read_stage(self.output)  # refuses a folder that no stage made, which is never deleted
             if not self.overwrite:
                 self._refuse_difference(made_by, ("command", "arguments", "inputs"), self.output)
                 self.finished = True
                 return
-        if going_on:
+        if resuming:
             made_by = json.loads((self.folder / STAGE_FILE).read_text("utf-8"))
-            # Versions count here: a folder half made by one version and half by another would be neither's.
+            # Versions matter here: no folder may be written half by one version and half by another.
             if not self.overwrite:
                 self._refuse_difference(made_by, tuple(self.recipe), self.folder)
-            going_on = not self._differences(made_by, tuple(self.recipe))
-        if self.folder.exists() and not going_on:
+            resuming = not self._differences(made_by, tuple(self.recipe))
+        if self.folder.exists() and not resuming:
             shutil.rmtree(self.folder)
         _make_folder(self.folder)
         write_json(self.folder / STAGE_FILE, self.recipe)
-        self.log("going on" if going_on else "started")
+        self.log("resumed" if resuming else "started")
 
     def _differences(self, made_by: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
         ours = json.loads(json.dumps({key: self.recipe[key] for key in keys}))  # tuples become lists, as on disk
@@ -118,25 +118,25 @@ class Stage:
             )
 
     def has(self, name: str) -> bool:
-        """Whether the file `name` is finished."""
+        """Return whether the file `name` is finished."""
         return (self.folder / name).exists()
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A temporary path to write the file `name` under; it gets its name when the block ends well."""
+        """Yield a temporary path for the file `name`, which is renamed if the block succeeds."""
         with writing(self.folder / name) as path:
             yield path
 
     def log(self, line: str) -> None:
-        """Append a line with the time of day to stage.log, the one file that differs between equal runs."""
+        """Append a line with the time to stage.log, the only file that differs between equal runs."""
         with (self.folder / LOG_FILE).open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
 
     def finish(self, counts: Mapping[str, Any]) -> None:
-        """Seal the folder: record counts and digests, then give it its name."""
+        """Record the counts and digests in stage.json and rename the folder to `output`."""
         self.log("finished")
         names = sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
-        # Whatever log it is: a stage made of stages holds theirs too.
+        # No log is recorded, also not those of stages inside this one.
         kept = [name for name in names if name != STAGE_FILE and Path(name).name != LOG_FILE]
         files = {name: describe_file(self.folder / name) for name in kept}
         write_json(self.folder / STAGE_FILE, self.recipe | {"counts": dict(counts), "files": files})
@@ -148,13 +148,20 @@ class Stage:
         shutil.rmtree(replaced, ignore_errors=True)
         self.finished = True
 
-    def _let_go(self) -> None:
-        Path(self._lock.lock_file).unlink(missing_ok=True)  # while it is held: afterwards it might be another run's
+    def _release_lock(self) -> None:
+        # Delete the file while the lock is held: afterwards it might belong to another run.
+        Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
 
 
 def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
-    """The stage.json of a finished folder, which one of `commands` must have made if given; errors name the first."""
+    """Return the stage.json of a finished folder.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+        commands (`str`): Commands, one of which must have made the folder; error messages name the first. None given:
+            any command will do.
+    """
     folder = Path(folder)
     wanted = f"a folder made by `ctxsim {commands[0]}`" if commands else "a folder made by a ctxsim command"
     path = folder / STAGE_FILE
@@ -173,14 +180,19 @@ def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
 
 
 def refuse_unfinished(folder: str | Path) -> None:
-    """Refuse a folder that an interrupted run left half made."""
+    """Refuse a folder that an interrupted run left unfinished."""
     if Path(f"{folder}.partial").is_dir():
-        raise UserError(f"{str(folder)!r} is not finished yet; run the command that makes it again, to go on")
+        raise UserError(f"{str(folder)!r} is not finished yet; run the command that makes it again to resume")
 
 
 def verify_files(folder: str | Path, record: Mapping[str, Any], digests: bool = True) -> None:
-    """Refuse a stage folder whose files are not those that were written. Sizes alone are checked at once; digests
-    need every byte read (several GB a second)."""
+    """Refuse a stage folder whose files changed since they were written.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+        record (`Mapping[str, Any]`): Its stage.json.
+        digests (`bool`): Whether to compare digests too, which reads every byte, and not only sizes.
+    """
     for name, expected in record["files"].items():
         path = Path(folder) / name
         if not path.exists():
@@ -192,12 +204,14 @@ def verify_files(folder: str | Path, record: Mapping[str, Any], digests: bool = 
                 "make the folder again with --overwrite"
             )
         if digests and digest_file(path) != expected["xxh3_128"]:
-            raise UserError(f"{str(path)!r} is damaged: its bytes changed; make the folder again with --overwrite")
+            raise UserError(f"{str(path)!r} is damaged: its content changed; make the folder again with --overwrite")
 
 
 def verify_files_once(folder: str | Path, record: Mapping[str, Any]) -> None:
-    """`verify_files` with digests, unless these very files passed it before: a folder of gigabytes then opens at once.
-    What passed is remembered in the Hugging Face cache, by the files' sizes and times of change."""
+    """Verify the digests of a folder, unless the same files passed before: a folder of gigabytes then opens quickly.
+
+    Files that passed are remembered in the Hugging Face cache by their sizes and modification times.
+    """
     verify_files(folder, record, digests=False)
     states = [(name, (Path(folder) / name).stat()) for name in sorted(record["files"])]
     seen = [str(Path(folder).resolve()), record["files"]] + [[n, s.st_ino, s.st_mtime_ns] for n, s in states]
@@ -209,8 +223,8 @@ def verify_files_once(folder: str | Path, record: Mapping[str, Any]) -> None:
 
 
 def describe_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
-    """How a stage that reads this folder records it: one digest for everything in it (stage.json holds the digest of
-    each file), and where that came from in turn. Not where it lay: a folder may be moved."""
+    """Describe a folder for the stage.json of a stage that reads it: one digest for all of its files (stage.json holds
+    the digest of each) and what it was made from. Its path is left out, since a folder may be moved."""
     record = read_stage(folder, *commands)
     return {"xxh3_128": digest_file(Path(folder) / STAGE_FILE), "inputs": record["inputs"]}
 
@@ -223,7 +237,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _compare(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The leaves at which two JSON values differ."""
+    """Yield the leaves at which two JSON values differ: their names, old and new values."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             yield from _compare(f"{name}.{key}" if name else key, old.get(key), new.get(key))

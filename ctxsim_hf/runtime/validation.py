@@ -1,4 +1,4 @@
-"""Settings checked against the types of their fields, wherever they came from: flags, Python or JSON.
+"""Validation of settings against the types of their fields, whether they come from flags, Python or JSON.
 
 A dataclass states its bounds in its annotations, e.g. `workers: Count` or `share: Annotated[float, Gt(0), Le(1)]`, and
 calls `validate(self)` in `__post_init__`. HfArgumentParser sees the plain types behind the annotations.
@@ -17,19 +17,19 @@ from annotated_types import Ge, Gt, Le, Lt
 from ctxsim_hf.runtime.errors import UserError
 
 
-@dataclass(frozen=True, eq=False)  # by identity, since annotations must have a hash and a table has none
+@dataclass(frozen=True, eq=False)  # compared by identity, since annotations must be hashable and a dict is not
 class OneOf:
-    """The values that a field takes. Unlike with `Literal`, they may come from a table, also one that grows."""
+    """The allowed values of a field. Unlike those of `Literal`, they may come from a table, which may grow."""
 
     choices: Collection[str]
 
 
 Count = Annotated[int, Ge(1)]
 CountOrZero = Annotated[int, Ge(0)]
-Seed = Annotated[int, Ge(0), Lt(2**32)]  # as NumPy takes it
+Seed = Annotated[int, Ge(0), Lt(2**32)]  # the range of NumPy
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
-Share = Annotated[float, Ge(0), Lt(1)]  # that is left out, so never all
+Share = Annotated[float, Ge(0), Lt(1)]  # of what is left out, so never everything
 
 _TYPES = {
     int: "a whole number",
@@ -42,9 +42,9 @@ _TYPES = {
 
 
 def validate(settings: Any) -> None:
-    """Refuse a dataclass with a value of another type than its field's, out of the field's bounds, or not finite.
+    """Refuse a dataclass with a value that has the wrong type, is out of bounds, or is not finite.
 
-    A field that is a flag of the command line is named as one, which it is if it has a help text.
+    The error names a field as a flag if it is one, that is, if it has a help text.
     """
     hints = _type_hints(settings.__class__)
     for field in fields(settings):
@@ -60,7 +60,7 @@ def _type_hints(settings: type) -> dict[str, Any]:
 
 
 def _expected(value: Any, hint: Any) -> str | None:
-    """Say what a value of this type has to be, None if the value is just that."""
+    """Describe what a value of this type must be, or return None if the value conforms."""
     if get_origin(hint) is Annotated:
         plain, *rules = get_args(hint)
         if expected := _expected(value, plain):
@@ -86,7 +86,7 @@ def _expected_plain(value: Any, hint: type) -> str | None:
         if not isinstance(value, int | float) or isinstance(value, bool):
             return _TYPES[float]
         return None if math.isfinite(value) else "a finite number"
-    # A path is as good as its name. True is an int for Python, but nobody's number.
+    # A path stands for its name. To Python, True is an int; here it is not.
     right = isinstance(value, (str, os.PathLike) if hint is str else hint)
     if right and not (hint is int and isinstance(value, bool)):
         return None
@@ -94,7 +94,7 @@ def _expected_plain(value: Any, hint: type) -> str | None:
 
 
 def _check(value: Any, rule: Any) -> tuple[bool, str]:
-    """Return whether a value obeys a rule, and what the rule says."""
+    """Return whether a value obeys a rule, and the wording of the rule."""
     match rule:
         case OneOf(choices):
             return value in choices, f"one of {', '.join(choices)}"

@@ -1,1 +1,1 @@
-"""Training, export and search of surrogates."""
+"""Train surrogates, export them to ONNX, and search with them."""

@@ -1,4 +1,4 @@
-"""Training a cross surrogate, which reads both sentences of a pair at once."""
+"""Train a cross surrogate, which reads both sentences of a pair at once."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows
 from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.pair_data import SurrogateData
-from ctxsim_hf.surrogate.siamese_task import figures_beside
+from ctxsim_hf.surrogate.siamese_task import baseline_figures
 from ctxsim_hf.surrogate.surrogate_losses import agreement
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
@@ -20,6 +20,8 @@ TOKENS_PER_EVALUATION_BATCH = 8192
 
 
 class CrossTask:
+    """The training task of a cross surrogate: what the loop needs to know."""
+
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data, self.marks = arguments, data, PairMarks.of(tokenizer)
         self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
@@ -28,20 +30,22 @@ class CrossTask:
         self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest, data.train.sentences)
         if self.label_map != LabelMap():
             self.model.config.score_range = [self.label_map.low, self.label_map.high]
-        self._beside = figures_beside(data)
+        self._baselines = baseline_figures(data)
 
     def _lengths(self, rows: LabelledRows, members: np.ndarray) -> np.ndarray:
-        """Tokens of each of these pairs."""
+        """Return the number of tokens of each of these pairs."""
         starts = rows.sentences.sentence_starts
         tokens = np.minimum(starts[members + 1] - starts[members], self.arguments.max_sentence_tokens)
         return tokens.sum(1) + self.marks.size
 
     def batches(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch, pairs of similar length together."""
         rng = np.random.default_rng((self.arguments.seed, epoch))
         lengths = self._lengths(self.data.train, self.data.train.members)
         return length_batches(lengths, np.zeros_like(lengths), self.arguments.tokens_per_batch, rng)
 
     def collate(self, batch: np.ndarray, step: int) -> Tensors:
+        """Return the tensors of a batch."""
         return self._encode(self.data.train, batch) | {"labels": torch.from_numpy(self.targets[batch])}
 
     def _encode(self, rows: LabelledRows, batch: np.ndarray) -> Tensors:
@@ -62,6 +66,7 @@ class CrossTask:
 
     @torch.no_grad()
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
+        """Return the figures on the validation pairs."""
         model.eval()
         rows = self.data.validation
         lengths = self._lengths(rows, rows.members)
@@ -69,4 +74,4 @@ class CrossTask:
         for batch in length_batches(lengths, np.zeros_like(lengths), TOKENS_PER_EVALUATION_BATCH, rng):
             tensors = {name: tensor.to(model.device) for name, tensor in self._encode(rows, batch).items()}
             scores[batch] = model(**tensors).logits[:, 0].cpu().double().numpy()
-        return agreement(scores, rows.labels, self.label_map) | self._beside
+        return agreement(scores, rows.labels, self.label_map) | self._baselines

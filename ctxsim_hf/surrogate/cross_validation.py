@@ -1,6 +1,7 @@
-"""As many models as there are folds, each judged on the one it did not see -> the mean of their figures.
+"""Train one model for each fold, evaluate it on the fold it did not see, and average the figures.
 
-The models are there to be judged, and are not kept."""
+The models are not kept.
+"""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.runtime.files import write_json
-from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.loop import make_accelerator
@@ -26,13 +27,13 @@ def cross_validate(
     inputs: dict[str, Any],
     train: Callable[[SurrogateArguments], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Train every fold by `train`, a stage of its own within this one; returns the counts of stage.json."""
+    """Train every fold with `train`, as a stage within this one; return the counts of stage.json."""
     accelerator = make_accelerator(arguments)
     stage = Stage(command, arguments, inputs, PACKAGES)
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
-            if not seen_by_all(stage.has(METRICS_FILE)):
+            if not broadcast_from_main(stage.has(METRICS_FILE)):
                 counts = [
                     train(replace(arguments, fold=fold, output=str(stage.folder / FOLDS / str(fold))))
                     for fold in range(arguments.folds)
@@ -47,7 +48,7 @@ def cross_validate(
 
 
 def _summary(counts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and, for the correlations, standard deviation over the folds."""
+    """Return the mean of each figure over the folds, and the standard deviation of the correlations."""
     values = {name: [fold[name] for fold in counts] for name in FIGURES}
     means = {name: float(np.mean(found)) for name, found in values.items()}
     deviations = {f"{name}_deviation": float(np.std(values[name], ddof=1)) for name in FIGURES[:2]}

@@ -1,6 +1,6 @@
-"""`ctxsim export`: a surrogate -> a folder that onnxruntime and tokenizers run without torch.
+"""Export a surrogate to a folder that onnxruntime and tokenizers run without torch: `ctxsim export`.
 
-Every export is compared with the model in torch before it gets its name.
+Every export is compared with the model in torch before the stage is finished.
 """
 
 import importlib.util
@@ -27,13 +27,15 @@ from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
 COMMAND = "export"
 FORMATS = ("onnx",)
 QUANTIZATIONS = tuple(precision for precision in PRECISIONS if precision is not None)
-LARGEST_DIFFERENCE = 1e-5  # of a number, in 32 bits
-LEAST_COSINE = {None: 0.99999, "int8": 0.98}  # of a vector with its counterpart in torch
+MAX_DIFFERENCE = 1e-5  # of any number of a vector, in 32 bits
+MIN_COSINE = {None: 0.99999, "int8": 0.98}  # of a vector with that of the model in torch
 COMPARED_SENTENCES = 200
 
 
 @dataclass(kw_only=True)
 class ExportArguments(StageArguments):
+    """The arguments of `ctxsim export`."""
+
     surrogate: str = HfArg(help="Folder of a surrogate, or its id on the Hub.")
     format: Annotated[str, OneOf(FORMATS)] = HfArg(default="onnx", help=f"One of {', '.join(FORMATS)}.")
     quantize: Annotated[str, OneOf(QUANTIZATIONS)] | None = HfArg(
@@ -44,6 +46,7 @@ class ExportArguments(StageArguments):
 
 
 def run(arguments: ExportArguments) -> dict[str, Any]:
+    """Run the stage; return the counts that stage.json records."""
     for package in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
             raise UserError(f"export needs {package}: pip install 'ctxsim-hf[onnx]'")
@@ -78,7 +81,7 @@ def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str |
         "vector_size": model.config.hidden_size,
         "max_tokens": folder.max_tokens,
         "pad_id": tokenizer.pad_token_id,
-        "split_special_tokens": bool(tokenizer.split_special_tokens),  # which tokenizer.json has no room for
+        "split_special_tokens": bool(tokenizer.split_special_tokens),  # tokenizer.json cannot hold it
         "vectors_of": source if precision is None else None,
     }
     write_json(stage.folder / ONNX_SETTINGS, settings)
@@ -94,7 +97,7 @@ def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str |
 
 
 def _write_tokenizer(folder: SurrogateFolder, path: Path) -> None:
-    """As transformers has it, but it pads and truncates by itself."""
+    """Write the tokenizer with truncation and padding enabled, which transformers does by itself."""
     tokenizer = Tokenizer.from_str(folder.tokenizer.backend_tokenizer.to_str())
     tokenizer.enable_truncation(folder.max_tokens)
     tokenizer.enable_padding(pad_id=folder.tokenizer.pad_token_id, pad_token=folder.tokenizer.pad_token)
@@ -102,23 +105,23 @@ def _write_tokenizer(folder: SurrogateFolder, path: Path) -> None:
 
 
 def compare(torch_encoder: SentenceEncoder, exported: SentenceEncoder, precision: str | None) -> dict[str, Any]:
-    """How near the vectors of an export are to those of its model; refuse it where they are not near enough."""
-    sentences = _any_sentences(torch_encoder)
+    """Compare the vectors of an export with those of its model; refuse it if they differ too much."""
+    sentences = _made_up_sentences(torch_encoder)
     wanted = np.asarray(torch_encoder.encode(sentences, normalize_embeddings=True))
     got = np.asarray(exported.encode(sentences, normalize_embeddings=True))
     largest = float(np.abs(wanted - got).max())
     least = float((wanted * got).sum(1).min())
-    far = precision is None and largest > LARGEST_DIFFERENCE
-    if far or not least >= LEAST_COSINE[precision]:
+    far = precision is None and largest > MAX_DIFFERENCE
+    if far or not least >= MIN_COSINE[precision]:
         raise UserError(
-            f"the export was not kept: its vectors differ from the model's, by up to {largest:.2g} a number, and the "
-            f"least cosine is {least:.5f}; expected at least {LEAST_COSINE[precision]}"
+            f"the export was not kept: its vectors differ from the model's by up to {largest:.2g}, and the lowest "
+            f"cosine is {least:.5f}; expected at least {MIN_COSINE[precision]}"
         )
     return {"sentences": len(sentences), "largest_difference": largest, "least_cosine": least}
 
 
-def _any_sentences(encoder: SentenceEncoder) -> list[str]:
-    """From empty to as long as the model reads, of tokens it knows, special ones too: comparing needs no text."""
+def _made_up_sentences(encoder: SentenceEncoder) -> list[str]:
+    """Make up sentences of known tokens, special ones too, from empty to as long as the model reads."""
     draw, tokenizer = random.Random(0), encoder.tokenizer
     words = [token.replace("▁", " ") for token in sorted(tokenizer.get_vocab())]  # type: ignore[attr-defined]
     lengths = [draw.randint(0, encoder.max_tokens) for _ in range(4 * COMPARED_SENTENCES)]

@@ -4,10 +4,10 @@ A sentence is known by the mean of its tokens' vectors, partly whitened, each wi
 in dimensions of their own, stand their letters, as random directions that tokens share as far as they share n-grams:
 what a token is, beside what it is found with, so that two sentences are also alike by their words.
 
-A RoBERTa's LayerNorms bring every state to one length, so in it a token cannot weigh little by being short. Here it
-does by pointing elsewhere: two dimensions, the rest, take with opposite signs what a vector lacks in length. All
-tokens then have one length and mean 0, LayerNorm leaves them as they are, and the last one leaves out the rest. The
-layers start by adding nothing and learn to add something.
+The LayerNorms of RoBERTa scale every state to one length, so a token cannot weigh little by having a short vector.
+Instead two extra dimensions, the rest, take with opposite signs what a vector lacks in length. All tokens then have
+one length and mean 0, LayerNorm leaves them unchanged, and the last LayerNorm sets the rest to 0. The layers start by
+adding nothing and learn to add something.
 """
 
 import math
@@ -18,16 +18,16 @@ import torch
 from transformers import RobertaModel
 
 from ctxsim_hf.surrogate.word_table import TokenTable
-from ctxsim_hf.text.letters import END, letter_vectors
+from ctxsim_hf.text.letters import BOUNDARY, letter_vectors
 
 REST = 2  # the last dimensions
-# Between 0, vectors as they are, and 1, sentences that vary as much in every direction: the middle agreed best with
-# Origin's scores, which are whitened over a few hundred sentences.
+# From 0, vectors as they are, to 1, equal variance in every direction: 0.5 agreed best with the scores of Origin,
+# which are whitened over a few hundred sentences.
 WHITENING = 0.5
 LETTERS_IN = 4  # one dimension in so many at least is the letters', and what narrow vectors leave free
 LETTERS = 0.6  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
 WORD_START = "▁"  # sentencepiece's
-TOKENS_A_SENTENCE = 20  # about: a token that is in most sentences says nothing
+TOKENS_PER_SENTENCE = 20  # about: a token that is in most sentences says nothing
 
 
 def token_vectors(table: TokenTable, size: int, tokens: Sequence[str], weightless: Sequence[int]) -> torch.Tensor:
@@ -57,7 +57,7 @@ def token_states(
 
 @torch.no_grad()
 def start_as_mean(roberta: RobertaModel) -> None:
-    """Let the states of a RoBERTa's tokens pass unchanged, and without their rest at the end."""
+    """Make a RoBERTa pass its token states on unchanged, except for the rest, which the last layer sets to 0."""
     embeddings = roberta.embeddings
     for part in (embeddings.position_embeddings, embeddings.token_type_embeddings):
         part.weight.zero_()
@@ -68,17 +68,19 @@ def start_as_mean(roberta: RobertaModel) -> None:
 
 
 def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> torch.Tensor:
-    """Random directions for n-grams of letters -> a vector for each token, in proportion to its idf: (tokens, size).
-    What is spelled in angle brackets, a byte or a mark, has no letters."""
-    letters = letter_vectors([token.replace(WORD_START, END) + END for token in tokens])
+    """Project the letter n-grams of each token on random directions, scaled by its idf: (tokens, size).
+
+    Tokens in angle brackets, bytes and marks, have no letters.
+    """
+    letters = letter_vectors([token.replace(WORD_START, BOUNDARY) + BOUNDARY for token in tokens])
     directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
-    idf = -(frequencies * TOKENS_A_SENTENCE).log().clamp(max=0)
+    idf = -(frequencies * TOKENS_PER_SENTENCE).log().clamp(max=0)
     idf[[place for place, token in enumerate(tokens) if token.startswith("<") and token.endswith(">")]] = 0
     return idf[:, None] * torch.from_numpy(letters @ directions)
 
 
 def _evenly_long(vectors: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
-    """Of mean square length 1 over the tokens of a text."""
+    """Scale vectors to a mean squared length of 1 over the tokens of a text."""
     return vectors / (frequencies @ (vectors**2).sum(1)).sqrt()
 
 
@@ -89,13 +91,13 @@ def _whiten(table: TokenTable) -> torch.Tensor:
     vectors = table.vectors - (shares * table.vectors).sum(0) / shares.sum()
     strengths, axes = torch.linalg.eigh((shares * vectors).T @ vectors / shares.sum())  # ascending
     axes = axes.flip(1)
-    axes *= axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # an axis has no direction of its own
+    axes *= axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # the sign of an axis is arbitrary
     scales = strengths.flip(0).clamp(min=1e-12) ** (-WHITENING / 2)
     return table.weights[:, None] * (vectors @ axes) * scales
 
 
 def _zero_mean_basis(size: int) -> torch.Tensor:
-    """Orthonormal rows, each of mean 0 (Helmert's): (size - 1, size)."""
+    """Return orthonormal rows of mean 0, those of Helmert: (size - 1, size)."""
     rows = torch.tril(torch.ones(size - 1, size, dtype=torch.float64))
     steps = torch.arange(1, size, dtype=torch.float64)
     rows[torch.arange(size - 1), torch.arange(1, size)] = -steps

@@ -1,8 +1,7 @@
-"""Rows of sentences with a label -> the arrays that a surrogate's batches are cut from.
+"""Turn labelled rows of sentences into the arrays that the batches of a surrogate are made from.
 
-A row is two sentences, or three for a triplet. Rows that share a sentence, directly or through other rows, are one
-group; the groups of a harvest come out as they were drawn, whatever the order of its pairs. Sentences are tokenised
-once each.
+A row has two sentences, or three for a triplet. Rows that share a sentence, directly or through other rows, form a
+group, so the groups of a harvest are found again whatever the order of its pairs. Each sentence is tokenised once.
 """
 
 from collections.abc import Sequence
@@ -22,20 +21,24 @@ ARRAYS = ("tokens", "sentence_starts", "members", "labels", "spreads", "group_st
 
 @dataclass(frozen=True)
 class LabelledRows:
+    """Tokenised rows with labels, ordered by group."""
+
     sentences: TokenizedSentences
-    members: np.ndarray  # (rows, 2 or 3): places in sentences
+    members: np.ndarray  # (rows, 2 or 3): places in `sentences`
     labels: np.ndarray  # (rows,)
-    spreads: np.ndarray  # (rows,): of the labels, nan where nobody knows
-    group_starts: np.ndarray  # (groups + 1,) into rows: those of a group stand together
+    spreads: np.ndarray  # (rows,): of the labels; nan where unknown
+    group_starts: np.ndarray  # (groups + 1,): first row of each group
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def num_groups(self) -> int:
+        """The number of groups."""
         return len(self.group_starts) - 1
 
     def save(self, folder: Path) -> None:
+        """Write the arrays into a new folder."""
         folder.mkdir()
         arrays = (self.sentences.tokens, self.sentences.sentence_starts, self.members, self.labels, self.spreads)
         for name, array in zip(ARRAYS, (*arrays, self.group_starts), strict=True):
@@ -43,7 +46,7 @@ class LabelledRows:
 
     @classmethod
     def load(cls, folder: Path) -> "LabelledRows":
-        """What `save` wrote, memory-mapped."""
+        """Memory-map what `save` wrote."""
         tokens, sentence_starts, *rest = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS)
         return cls(TokenizedSentences(tokens, sentence_starts), *rest)
 
@@ -54,7 +57,7 @@ def tokenize_rows(
     labels: np.ndarray,
     spreads: np.ndarray | None = None,
 ) -> tuple[LabelledRows, list[str]]:
-    """Rows from columns of text, put in the order of their groups; and the distinct sentences."""
+    """Tokenise columns of text; return rows in the order of their groups, and the distinct sentences."""
     texts = pa.concat_arrays([chunk for column in columns for chunk in column.chunks]).dictionary_encode()
     members = texts.indices.to_numpy().reshape(len(columns), -1).T
     first, others = members[:, :1], members[:, 1:]
@@ -77,7 +80,7 @@ def tokenize_rows(
 
 
 def join_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
-    """One after another. A sentence in two parts counts as two, and no group spans them."""
+    """Concatenate rows. A sentence in two parts counts as two, and no group spans parts."""
     before = np.cumsum([[len(part.sentences), len(part.sentences.tokens), len(part)] for part in parts], axis=0)
     num_sentences, num_tokens, num_rows = np.vstack([np.zeros_like(before[:1]), before]).T
 

@@ -1,4 +1,4 @@
-"""Labels as data has them <-> what a cosine is trained to be; and how far to trust each of them."""
+"""Map labels to the cosines to train for and back, and weigh labels by their spread."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,20 @@ import numpy as np
 from ctxsim_hf.runtime.errors import UserError
 
 LABEL_KINDS = ("as-is", "stretched")
-TAIL = 0.001  # of the labels at either end: they share the cosines -1 and 1
-MOST_WEIGHT = 10.0  # and least, 1 / 10, of a label whose spread is the usual one
+TAIL = 0.001  # share of labels at either end that are cut to -1 and 1
+MAX_WEIGHT = 10.0  # relative to a label of median spread; the lowest weight is 1 / 10
 
 
 @dataclass(frozen=True)
 class LabelMap:
-    """Affine: `low` becomes -1 and `high` 1; beyond these, labels are cut."""
+    """An affine map from [low, high] to [-1, 1]; labels beyond are cut."""
 
     low: float = -1.0
     high: float = 1.0
 
     @classmethod
     def fit(cls, kind: str, labels: np.ndarray) -> "LabelMap":
+        """Return the map of one of `LABEL_KINDS` for these labels."""
         if kind == "as-is":
             _check_range(labels)
             return cls()
@@ -31,10 +32,11 @@ class LabelMap:
         return cls(low, high)
 
     def target(self, labels: np.ndarray) -> np.ndarray:
+        """Return the cosines to train for."""
         return np.clip((labels - self.low) / (self.high - self.low) * 2 - 1, -1, 1).astype(np.float32)
 
     def label(self, targets: np.ndarray) -> np.ndarray:
-        """Back on the labels' own scale."""
+        """Return cosines on the scale of the labels."""
         return self.low + (targets + 1) / 2 * (self.high - self.low)
 
 
@@ -48,10 +50,13 @@ def _check_range(labels: np.ndarray) -> None:
 
 
 def spread_weights(spreads: np.ndarray) -> np.ndarray:
-    """1 / spread^2, from a tenth to ten times the usual weight, with a mean of 1. An unknown spread weighs least."""
+    """Return 1 / spread^2, from 0.1 to 10 times the weight of the median spread, with mean 1.
+
+    A label of unknown spread has the lowest weight.
+    """
     known = spreads[np.isfinite(spreads)]
     if not known.size:
         raise UserError("--weight-by-spread needs a column 'spread' in the pairs, as `ctxsim harvest` writes it")
     filled = np.maximum(np.where(np.isfinite(spreads), spreads, np.inf), 1e-9)
-    weights = np.clip((np.median(known) / filled) ** 2, 1 / MOST_WEIGHT, MOST_WEIGHT)
+    weights = np.clip((np.median(known) / filled) ** 2, 1 / MAX_WEIGHT, MAX_WEIGHT)
     return (weights / weights.mean()).astype(np.float32)

@@ -1,8 +1,8 @@
-"""What the README.md of an exported surrogate says; the lines of Python in it are all it takes to use one."""
+"""The README.md of an exported surrogate, with the lines of Python that use it."""
 
 CARD = """# A sentence encoder in ONNX
 
-Sentences to vectors of {vector_size} numbers and length 1; their dot product is how alike two sentences are.
+It turns sentences into vectors of {vector_size} numbers and length 1, whose dot product is their similarity.
 {precision}. In this folder, with `pip install onnxruntime tokenizers`:
 
 ```python
@@ -20,10 +20,10 @@ print(vectors @ vectors.T)
 ```
 
 A sentence of more than {max_tokens} tokens is cut. ctxsim_hf opens this folder with `SentenceEncoder.from_pretrained`.
-Beside the model in torch, on {sentences} sentences: least cosine of a vector with its counterpart {least_cosine:.6f}.
+The lowest cosine of a vector with that of the model in torch was {least_cosine:.6f}, on {sentences} sentences.
 """
 
 PRECISIONS = {
-    None: "Numbers are of 32 bits",
+    None: "Numbers have 32 bits",
     "int8": "Matrix products are in int8, so the vectors are near those of the model in torch but not equal",
 }

@@ -1,11 +1,11 @@
-"""A surrogate in torch -> model.onnx: pooling and normalisation are part of the graph; and its weights in int8.
+"""Turn a surrogate into an ONNX graph that includes pooling and normalisation, and quantise its weights to int8.
 
-The exporter that traces is used: torch's newer one takes ten times as long and needs another package. Its graph is
+The tracing exporter is used, since torch's newer one takes ten times as long and needs another package. Its graph is
 left as it is, since onnxruntime fuses it on loading; fused beforehand (onnxruntime.transformers, attention and layer
-norms included) a RoBERTa-base took up to a tenth longer, in fp32 and in int8.
+norms included) a RoBERTa-base took up to 10 % longer, in fp32 and in int8.
 
-int8 means the matrix products: weights by output channel in 7 of the 8 bits, since processors without VNNI add two
-products of 8 bits in 16 and would overflow. Token embeddings stay as they are; they cost no time.
+Matrix products are quantised to int8: weights by output channel in 7 of the 8 bits, since processors without VNNI add
+two products of 8 bits in 16 and would overflow. Token embeddings stay as they are; they cost no time.
 """
 
 import logging
@@ -34,13 +34,13 @@ class _Normalised(nn.Module):
 
 def write_onnx(model: SurrogateModel, path: Path) -> None:
     """Write a graph of (sentences, tokens) ids and mask -> (sentences, hidden) vectors of length 1."""
-    model.set_attn_implementation("eager")  # the others hide their products from the tracer
+    model.set_attn_implementation("eager")  # the tracer cannot see the products of the others
     pad = model.config.pad_token_id or 0
     real = pad - 1 if pad else 1
     ids = torch.tensor([[real, real, real, real], [real, real, pad, pad]])
     axes = {name: {0: "sentences", 1: "tokens"} for name in INPUTS} | {OUTPUT: {0: "sentences"}}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of checks of shapes, which a graph cannot hold, and of the newer exporter
+        warnings.simplefilter("ignore")  # about shape checks, which a graph cannot hold, and about the newer exporter
         torch.onnx.export(
             _Normalised(model).eval(),
             (ids, (ids != pad).long()),

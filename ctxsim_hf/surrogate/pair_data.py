@@ -1,7 +1,7 @@
-"""A harvest, or the dataset published of it -> the rows that a surrogate learns from and is judged on.
+"""Turn a harvest, or a dataset published from it, into the rows that a surrogate is trained and evaluated on.
 
 Both are folders with `data/<split>-*.parquet`, columns sentence1, sentence2, score and perhaps spread. The arrays are
-kept in the Hugging Face cache, named by a digest of what they were made from.
+kept in the Hugging Face cache under a digest of what they were made from.
 """
 
 import json
@@ -24,30 +24,34 @@ from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage, read_stage, veri
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
 from ctxsim_hf.text.lexical import TfidfCosine
 
-FORMAT = 2  # part of the digest: a change of layout must not meet old arrays
+FORMAT = 2  # part of the digest; raise it when the arrays change
 SENTENCES = ("sentence1", "sentence2")
 VALIDATION_PAIRS = 100_000  # at most
 
 
 @dataclass(frozen=True)
 class SurrogateData:
+    """The rows to train on and to validate on."""
+
     train: LabelledRows
     validation: LabelledRows
-    tfidf: np.ndarray | None = None  # cosine of each validation pair, by the word weights of the training sentences
+    tfidf: np.ndarray | None = None  # TF-IDF cosine of each validation pair, with idf of the training sentences
 
 
 @dataclass(frozen=True)
 class PairFolder:
+    """A folder of labelled pairs."""
+
     path: Path
 
     @classmethod
     def find(cls, pairs: str) -> "PairFolder":
-        """Open a folder here, or what the Hub has under this id."""
+        """Open a local folder or a dataset on the Hub."""
         expected = "a folder of pairs, as `ctxsim harvest` makes it,"
         return cls(fetch_folder(pairs, expected, repo_type="dataset", allow_patterns=["data/*.parquet"]))
 
     def describe(self) -> dict[str, Any]:
-        """For stage.json."""
+        """Describe the pairs for stage.json."""
         if not self.path.exists() or (self.path / STAGE_FILE).exists():
             verify_files(self.path, read_stage(self.path, "harvest"), digests=False)
             return describe_stage(self.path, "harvest")
@@ -55,6 +59,7 @@ class PairFolder:
         return {"xxh3_128": xxhash.xxh3_128_hexdigest(json.dumps(files).encode())}
 
     def files(self, split: str) -> list[Path]:
+        """Return the files of a split."""
         found = sorted(self.path.glob(f"data/{split}-*.parquet"))
         if not found:
             raise UserError(
@@ -64,7 +69,7 @@ class PairFolder:
         return found
 
     def tables(self, split: str) -> Iterator[pa.Table]:
-        """File by file, so that memory holds the text of one."""
+        """Yield a table for each file of a split, so that memory holds the text of one."""
         for path in tqdm(self.files(split), desc=f"read {split}", unit="file", disable=None):
             columns = pq.read_schema(path).names
             if missing := [name for name in (*SENTENCES, "score") if name not in columns]:
@@ -77,7 +82,7 @@ class PairFolder:
             yield table
 
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
-        """The tokenised pairs of the train and the validation split, from the cache or made now."""
+        """Return the tokenised pairs of the train and validation split, from the cache if they are there."""
         made_from = [FORMAT, self.describe()["xxh3_128"], tokenizer_digest]
         folder = cached_folder("pairs", made_from, lambda empty: _build(empty, self, tokenizer))
         train, validation = (LabelledRows.load(folder / split) for split in ("train", "validation"))
@@ -85,7 +90,7 @@ class PairFolder:
 
 
 def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> None:
-    source.files("validation")  # said before the long work
+    source.files("validation")  # fails before the long work
     parts: list[LabelledRows] = []
 
     def train_sentences() -> Iterator[str]:
@@ -103,10 +108,12 @@ def _build(folder: Path, source: PairFolder, tokenizer: TokenizersBackend) -> No
 
 
 def rows_of(tokenizer: TokenizersBackend, table: pa.Table) -> tuple[LabelledRows, list[str]]:
+    """Tokenise a table of pairs; return its rows and the distinct sentences."""
     spreads = table["spread"].to_numpy() if "spread" in table.column_names else None
     return tokenize_rows(tokenizer, [table[name] for name in SENTENCES], table["score"].to_numpy(), spreads)
 
 
 def lexical_cosines(lexical: TfidfCosine, rows: LabelledRows, sentences: list[str]) -> np.ndarray:
+    """Return the TF-IDF cosine of each pair."""
     first, second = ([sentences[member] for member in side] for side in rows.members.T)
     return lexical.similarity(first, second)

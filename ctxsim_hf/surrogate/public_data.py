@@ -1,7 +1,7 @@
-"""Public datasets with people's labels -> the rows that a surrogate is fine-tuned on (paper, section 5).
+"""Turn public datasets with human labels into the rows that a surrogate is fine-tuned on (paper, section 5).
 
-Scores go from 0 to 5 and become cosines from 0 to 1. AFS has no splits: `--fold` K of `--folds` is what the model is
-judged on, and the rest what it learns from.
+Scores from 0 to 5 become cosines from 0 to 1. AFS has no splits: the model is evaluated on `--fold` K of `--folds` and
+trained on the rest.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ NUM_CLASSES = int(PUBLIC_DATASETS["nli"].label_range[1]) + 1
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What was read of a dataset."""
+    """The train and validation rows of a public dataset."""
 
     data: PublicDataset
     train: pa.Table
@@ -37,6 +37,7 @@ class PublicRows:
 
     @classmethod
     def read(cls, objective: str, data_root: str | None, fold: int, folds: int) -> "PublicRows":
+        """Read the dataset of an objective; None as `data_root` reads it from the Hub."""
         name, splits = PUBLIC_OBJECTIVES[objective]
         data = PUBLIC_DATASETS[name]
         tables = [read_public_dataset(name, split, data_root) for split in splits]
@@ -46,7 +47,7 @@ class PublicRows:
         return cls(data, *tables)
 
     def describe(self) -> dict[str, Any]:
-        """For stage.json."""
+        """Describe the dataset for stage.json."""
         digest = xxhash.xxh3_128()
         for table in (self.train, self.validation):
             for name in table.column_names:
@@ -54,6 +55,7 @@ class PublicRows:
         return {"name": self.data.hub_id, "xxh3_128": digest.hexdigest()}
 
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
+        """Tokenise the rows."""
         parts, sentences = [], []
         for table in (self.train, self.validation):
             columns = [table[name] for name in self.data.sentences]
@@ -77,8 +79,11 @@ class PublicRows:
 
 
 def folds_of(table: pa.Table, columns: tuple[str, ...], folds: int) -> np.ndarray:
-    """The fold of each row, always the same. A pair that stands twice, in either order, is in one fold; its sentences
-    are in several, as there are far fewer of them than pairs."""
+    """Return the fold of each row, always the same.
+
+    A pair that occurs twice, in either order, is in one fold. A sentence may be in several, since there are far fewer
+    sentences than pairs.
+    """
     texts = zip(*(table[name].to_pylist() for name in columns), strict=True)
     _, numbers = np.unique(["\0".join(sorted(row)) for row in texts], return_inverse=True)
     dealt = np.random.default_rng(0).permutation(numbers.max() + 1) % folds

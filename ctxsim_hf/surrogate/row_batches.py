@@ -1,8 +1,8 @@
-"""Labelled rows -> batches of a token budget in which every sentence stands once.
+"""Turn labelled rows into batches of a token budget in which every sentence occurs once.
 
-A batch holds whole groups, so a sentence that stands in 63 pairs of its group is read once for all of them. A group
-of more tokens than a batch may have is cut, each epoch anew: its sentences are dealt into blocks, and the rows within
-and between two blocks stay together, which loses the least sharing.
+A batch holds whole groups, so a sentence that occurs in 63 pairs of its group is encoded once for all of them. A group
+of more tokens than the budget is cut, differently in each epoch: its sentences are dealt into blocks, and the rows
+within and between two blocks stay together, which keeps most of the sharing.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,19 @@ from ctxsim_hf.surrogate.labelled_rows import LabelledRows
 from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.train.batches import budget_runs
 
-BLOCK_SHARE = 0.4  # of a batch: two blocks fill most of it
+BLOCK_SHARE = 0.4  # tokens of a block relative to a batch: two blocks fill most of it
 
 
 @dataclass(frozen=True)
 class RowCollator:
+    """Cut rows into batches and turn batches into tensors."""
+
     rows: LabelledRows
     max_sentence_tokens: int
     marks: Marks
 
     def lengths(self, sentences: np.ndarray) -> np.ndarray:
-        """Tokens of sentences as the model reads them."""
+        """Return the number of tokens of sentences as the model reads them."""
         return np.minimum(self.rows.sentences.lengths[sentences], self.max_sentence_tokens) + self.marks.size
 
     def encode(self, sentences: np.ndarray) -> Tensors:
@@ -34,7 +36,7 @@ class RowCollator:
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
 
     def __call__(self, batch: np.ndarray) -> Tensors:
-        """The sentences of these rows, each once, the longest first, and `members` (rows, 2 or 3): their places."""
+        """Return the sentences of these rows once each, the longest first, and their places `members`."""
         present, places = np.unique(self.rows.members[batch], return_inverse=True)
         order = np.argsort(-self.lengths(present), kind="stable")
         place_of = np.empty_like(order)
@@ -43,7 +45,7 @@ class RowCollator:
         return self.encode(present[order]) | {"members": torch.from_numpy(members)}
 
     def batches(self, tokens_per_batch: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Row numbers, batch by batch, every row once, groups in random order."""
+        """Return the row numbers of each batch: every row once, groups in random order."""
         rows = self.rows
         lengths = self.lengths(np.arange(len(rows.sentences)))
         groups = np.empty(len(rows.sentences), np.int64)
@@ -63,7 +65,7 @@ class RowCollator:
 def _cut(
     group: np.ndarray, members: np.ndarray, lengths: np.ndarray, budget: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, int]]:
-    """The rows of a group in pieces of at most the budget, with their tokens."""
+    """Cut the rows of a group into pieces within the budget; return them with their numbers of tokens."""
     present, places = np.unique(members[group], return_inverse=True)
     num_blocks = int(np.ceil(lengths[present].sum() / (BLOCK_SHARE * budget)))
     blocks = (rng.permutation(len(present)) * num_blocks // len(present))[places].reshape(len(group), -1)

@@ -1,4 +1,4 @@
-"""`ctxsim search`: sentences into an index, and those of it that are most like a query."""
+"""Add sentences to an index, and find those most similar to a query: `ctxsim search`."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,17 +19,20 @@ from ctxsim_hf.text.chunks import read_chunks
 
 @dataclass(kw_only=True)
 class SearchArguments(Arguments):
-    index: str = HfArg(help="Folder of the index; made by the first --add or --chunks.")
+    """The arguments of `ctxsim search`."""
+
+    index: str = HfArg(help="Folder of the index; the first --add or --chunks makes it.")
     surrogate: str | None = HfArg(default=None, help="Folder or id of the surrogate; by default the index's own.")
     add: str | None = HfArg(default=None, help="Add the lines of this text file.")
     chunks: str | None = HfArg(default=None, help="Add the sentences of this folder made by ctxsim chunk, each once.")
-    top_k: Count = HfArg(default=10, help="Show so many sentences.")
-    num_processes: Count = HfArg(default=1, help="Encode what is added on so many processes.")
+    top_k: Count = HfArg(default=10, help="Number of sentences to show.")
+    num_processes: Count = HfArg(default=1, help="Number of processes that encode what is added.")
     query: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = ("query", "What to look for, in quotes.")
 
     def check(self) -> None:
+        """Refuse arguments that contradict each other."""
         if len(self.query) > 1 or not (self.query or self.add or self.chunks):
             raise UserError(f"expected one query in quotes, or something to add; got {len(self.query)} queries")
         if self.add and self.chunks:
@@ -53,6 +56,7 @@ class ChunkSentences:
 
 
 def run(arguments: SearchArguments) -> str:
+    """Add sentences, search, and return what was found."""
     arguments.check()
     import_faiss()  # before anything that takes long
     to_add: Iterable[str] | None = None

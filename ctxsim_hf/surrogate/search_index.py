@@ -1,7 +1,7 @@
-"""Stored sentences and their vectors -> those most like a query, by exact cosine.
+"""Store sentences with their vectors and find those most similar to a query, by exact cosine.
 
-The search itself is faiss's `knn`, which reads the memory-mapped file where it lies, so that an index opens at once
-and takes no memory of its own. On one core its exact search was 2.7 times usearch's; IndexFlatIP is as fast but
+The search is `knn` of faiss, which reads the memory-mapped file in place, so that an index opens at once and takes no
+memory of its own. On one core its exact search was 2.7 times as fast as that of usearch; IndexFlatIP is as fast but
 copies every vector into memory first.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ctxsim_hf.encoder.part_encoder import EncodeSettings
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
-from ctxsim_hf.encoder.vector_file import Done, append
+from ctxsim_hf.encoder.vector_file import FinishedSentences, append
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json, write_json
 
@@ -24,20 +24,22 @@ VECTORS, TEXTS, ENDS = "vectors.f32", "sentences.utf8", "ends.i64"  # rows of fl
 
 
 class Hit(NamedTuple):
+    """A sentence that a search found."""
+
     similarity: float
-    place: int  # of the sentence, in the order of adding, from 0
+    place: int  # of the sentence in the order of adding, from 0
     sentence: str
 
 
 class SearchIndex:
-    r"""
-    A folder of sentences and their vectors. What is added is saved: the files only grow, and index.json, replaced
-    whole at the end of an `add`, says how much of them counts. An interrupted `add` changes nothing; the same `add`
-    goes on where it was.
+    """A folder of sentences and their vectors.
+
+    What is added is saved: the files only grow, and index.json, replaced at the end of an `add`, says how much of them
+    counts. An interrupted `add` changes nothing, and the same `add` resumes it.
 
     Args:
-        folder (`str` or `Path`): Where it is. If there is none yet, `encoder` starts one.
-        encoder ([`SentenceEncoder`], *optional*): The one that made it. None opens it from where it was then.
+        folder (`str` or `Path`): Folder of the index. If it does not exist, `encoder` starts one.
+        encoder ([`SentenceEncoder`], *optional*): The encoder that made it. None opens it from the recorded path.
     """
 
     def __init__(self, folder: str | Path, encoder: SentenceEncoder | None = None) -> None:
@@ -50,7 +52,7 @@ class SearchIndex:
             )
         self.encoder = encoder or SentenceEncoder.from_pretrained(about["surrogate"])
         if self.encoder.fingerprint is None:
-            raise UserError("an index needs an encoder opened by from_pretrained, to know it again")
+            raise UserError("an index needs an encoder opened by from_pretrained, so that it can be recognised")
         self.vector_size = self.encoder.model.vector_size
         if about:
             self._refuse_another(about)
@@ -72,11 +74,11 @@ class SearchIndex:
         return int(self._about["rows"])
 
     def add(self, sentences: Iterable[str], num_processes: int = 1) -> None:
-        """Encode sentences and keep them, behind those that are there."""
+        """Encode sentences and append them."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with filelock.FileLock(self.folder / ".lock", timeout=0):
-                self._about = read_json(self.folder / INDEX_FILE) or self._about  # another may have added since
+                self._about = read_json(self.folder / INDEX_FILE) or self._about  # another run may have added since
                 self._add(sentences, num_processes)
         except filelock.Timeout:
             raise UserError(f"another run is adding to {str(self.folder)!r}; wait for it or stop it first") from None
@@ -84,16 +86,18 @@ class SearchIndex:
             raise UserError(f"could not add to {str(self.folder)!r}: {error.strerror or error}") from error
 
     def _add(self, sentences: Iterable[str], num_processes: int) -> None:
-        done = Done(self.folder / "adding.json", {"fingerprint": self.encoder.fingerprint, "after": len(self)})
-        done.recall(sentences)
+        done = FinishedSentences(
+            self.folder / "adding.json", {"fingerprint": self.encoder.fingerprint, "after": len(self)}
+        )
+        done.restore(sentences)
         settings = EncodeSettings(self.encoder.model.tokens_per_batch, normalize=True)
         self._append(self.encoder.encode_parts(sentences, settings, num_processes, done.rows), done)
         self._about = self._about | {"rows": len(self) + done.rows}
         write_json(self.folder / INDEX_FILE, self._about)
-        done.forget()
+        done.clear()
 
-    def _append(self, parts: Iterator[tuple[list[str], np.ndarray]], done: Done) -> None:
-        """Cut off what an interruption left half written, then write part after part, the least telling file first."""
+    def _append(self, parts: Iterator[tuple[list[str], np.ndarray]], done: FinishedSentences) -> None:
+        """Cut off what an interruption left half written, then append part after part."""
         rows = len(self) + done.rows
         for name in (VECTORS, ENDS, TEXTS):
             (self.folder / name).touch()
@@ -113,10 +117,10 @@ class SearchIndex:
                 append(text_file, b"".join(texts))
                 append(end_file, ends.astype("<i8").data)
                 end = int(ends[-1])
-                done.note(part)
+                done.add(part)
 
     def search(self, queries: list[str], top_k: int = 10) -> list[list[Hit]]:
-        """The sentences most like each query, the most alike first."""
+        """Return the sentences most similar to each query, best first."""
         if isinstance(queries, str):
             raise UserError("search takes a list of queries; got a string. Put it in a list")
         vectors = np.asarray(self.encoder.encode(queries, normalize_embeddings=True))
@@ -127,7 +131,7 @@ class SearchIndex:
         ]
 
     def search_vectors(self, vectors: np.ndarray, top_k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """Similarities and places, twice (queries, top_k), of queries that are vectors of length 1."""
+        """Return similarities and places, both (queries, top_k), for query vectors of length 1."""
         if vectors.ndim != 2 or vectors.shape[1] != self.vector_size:
             raise UserError(f"expected queries of {self.vector_size} numbers, got the shape {vectors.shape}")
         if top_k < 1:
@@ -143,6 +147,7 @@ class SearchIndex:
         return found
 
     def sentence(self, place: int) -> str:
+        """Return the sentence at a place."""
         ends = self._ends(len(self))
         start, end = int(ends[place - 1]) if place else 0, int(ends[place])
         with (self.folder / TEXTS).open("rb") as file:
@@ -154,6 +159,7 @@ class SearchIndex:
 
 
 def import_faiss() -> Any:
+    """Import faiss, or say how to install it."""
     try:
         import faiss
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Training a surrogate that reads one sentence at a time: what the loop needs to know."""
+"""Train a surrogate that reads one sentence at a time."""
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ TOKENS_PER_EVALUATION_BATCH = 8192
 
 
 class SiameseTask:
+    """The training task of a Siamese surrogate: what the loop needs to know."""
+
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data = arguments, data
         marks = Marks.of(tokenizer)
@@ -37,7 +39,7 @@ class SiameseTask:
         longest = arguments.max_sentence_tokens + marks.size
         surrogate = starting_model(SurrogateModel, arguments, tokenizer, longest, data.train.sentences)
         self.model: Objective = self._objective(surrogate)
-        self._beside = figures_beside(data) if isinstance(self.model, SimilarityObjective) else {}
+        self._baselines = baseline_figures(data) if isinstance(self.model, SimilarityObjective) else {}
 
     def _objective(self, surrogate: SurrogateModel) -> Objective:
         arguments, labels = self.arguments, self.data.train.labels
@@ -54,11 +56,13 @@ class SiameseTask:
         return SimilarityObjective(surrogate, arguments.loss, label_map)
 
     def batches(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch, whole groups together."""
         rng = np.random.default_rng((self.arguments.seed, epoch))
         return self.train.batches(self.arguments.tokens_per_batch, rng)
 
     def collate(self, batch: np.ndarray, step: int) -> Tensors:
-        # A loss that compares neighbouring rows must not find those of one group together.
+        """Return the tensors of a batch, its rows in random order."""
+        # CoSENT compares rows within a block, which must not hold those of one group alone.
         batch = np.random.default_rng((self.arguments.seed, 1, step)).permutation(batch)
         tensors = self.train(batch) | {"labels": torch.from_numpy(self.targets[batch])}
         if self.weights is not None:
@@ -67,13 +71,14 @@ class SiameseTask:
 
     @torch.no_grad()
     def evaluate(self, model: Objective) -> dict[str, float]:
+        """Return the figures on the validation rows."""
         model.eval()
         rows = self.data.validation
         members = torch.from_numpy(rows.members.astype(np.int64)).to(model.device)
-        return model.figures(self._vectors(model), members, rows.labels) | self._beside
+        return model.figures(self._vectors(model), members, rows.labels) | self._baselines
 
     def _vectors(self, model: Objective) -> torch.Tensor:
-        """Of all validation sentences."""
+        """Embed all validation sentences."""
         sentences = np.arange(len(self.data.validation.sentences))
         order = np.argsort(-self.validation.lengths(sentences), kind="stable")
         vectors = torch.empty(len(order), model.surrogate.config.hidden_size, device=model.device)
@@ -87,8 +92,8 @@ class SiameseTask:
         return vectors
 
 
-def figures_beside(data: SurrogateData) -> dict[str, float]:
-    """What always predicting the training mean, and TF-IDF, come to on the validation pairs."""
+def baseline_figures(data: SurrogateData) -> dict[str, float]:
+    """Return the figures of two baselines on the validation pairs: the training mean, and TF-IDF."""
     labels = data.validation.labels.astype(np.float64)
     if not np.isfinite(labels).all() or np.ptp(labels) == 0:
         raise UserError(f"expected different scores in the validation split, its {len(labels)} allow no correlation")

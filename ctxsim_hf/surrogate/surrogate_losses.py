@@ -1,7 +1,7 @@
-"""Cosines of pairs and the scores they should be -> a loss, and figures.
+"""Turn cosines of pairs and their target scores into a loss, and into figures.
 
-`l2` is the paper's. `cosent` asks for the order of the scores and `pearson` for their proportions, not for the scores
-themselves, so they do not mind if these are bunched in a small range.
+`l2` is the paper's. `cosent` trains for the order of the scores and `pearson` for their proportions, so neither
+depends on the range of the scores.
 """
 
 from collections.abc import Callable
@@ -13,18 +13,19 @@ from torch.nn import functional
 
 from ctxsim_hf.surrogate.labels import LabelMap
 
-COSENT_SCALE = 20.0  # as its authors set it
-COSENT_PAIRS = 512  # compared with each other: the work grows with their square
-DENSE = 32  # products of vectors that cost as much as picking two vectors
+COSENT_SCALE = 20.0  # the authors' value
+COSENT_PAIRS = 512  # compared with each other, at quadratic cost
+DENSE = 32  # dot products that cost as much as gathering two vectors
 
 
 def l2_loss(similarity: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the mean squared error; None as weights weighs all pairs alike."""
     squares = (similarity - targets) ** 2
     return squares.mean() if weights is None else (squares * weights).mean()
 
 
 def cosent_loss(similarity: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """log(1 + sum of exp(20 (cos_j - cos_i)) over all i, j where i should be above j), mean over blocks of pairs."""
+    """Return log(1 + sum of exp(20 (cos_j - cos_i)) over all i, j where i should be above j), averaged over blocks."""
     losses = []
     for cosines, wanted in zip(similarity.split(COSENT_PAIRS), targets.split(COSENT_PAIRS), strict=True):
         differences = COSENT_SCALE * (cosines[None, :] - cosines[:, None])
@@ -34,7 +35,7 @@ def cosent_loss(similarity: torch.Tensor, targets: torch.Tensor) -> torch.Tensor
 
 
 def pearson_loss(similarity: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """1 - the correlation within the batch."""
+    """Return 1 - the correlation within the batch."""
     cosines, wanted = similarity - similarity.mean(), targets - targets.mean()
     return 1 - (cosines * wanted).sum() / (cosines.norm() * wanted.norm()).clamp(min=1e-8)
 
@@ -43,7 +44,10 @@ LOSSES: dict[str, Callable[..., torch.Tensor]] = {"l2": l2_loss, "cosent": cosen
 
 
 def cosines(vectors: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-    """Of pairs of vectors. Where pairs share many of them, by way of all with all, whose gradient is far cheaper."""
+    """Return the cosine of each pair of vectors.
+
+    Where pairs share many vectors, all are multiplied with all, whose gradient is far cheaper.
+    """
     directions = functional.normalize(vectors)
     first, second = members[:, 0], members[:, 1]
     if len(vectors) ** 2 <= DENSE * len(members):
@@ -52,7 +56,7 @@ def cosines(vectors: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
 
 
 def agreement(similarity: np.ndarray, labels: np.ndarray, label_map: LabelMap) -> dict[str, float]:
-    """The average L2 on the labels' own scale, and correlations, which need none."""
+    """Return the mean squared error on the scale of the labels, and the correlations."""
     return {
         "l2": float(((label_map.label(similarity) - labels) ** 2).mean()),
         "spearman": float(spearmanr(similarity, labels).statistic),

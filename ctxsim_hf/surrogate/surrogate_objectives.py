@@ -1,4 +1,4 @@
-"""What a surrogate is trained for: sentence vectors -> a loss.
+"""Turn sentence vectors into a loss: the objectives that a surrogate is trained for.
 
 | objective | rows | loss |
 |---|---|---|
@@ -21,16 +21,18 @@ from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.surrogate_losses import LOSSES, agreement, cosines
 
-SLICES = 4  # of a batch, by length: each is padded to its own longest sentence
+SLICES = 4  # parts of a batch by length, each padded to its own longest sentence
 
 
 @dataclass
 class ObjectiveOutput(ModelOutput):
+    """The output of an objective."""
+
     loss: torch.Tensor | None = None
 
 
 class Objective(nn.Module):
-    """A surrogate and what its vectors are trained for. What is saved is the surrogate."""
+    """A surrogate and the loss on its vectors. Only the surrogate is saved."""
 
     def __init__(self, surrogate: SurrogateModel) -> None:
         super().__init__()
@@ -38,6 +40,7 @@ class Objective(nn.Module):
 
     @property
     def device(self) -> torch.device:
+        """The device of the surrogate."""
         return torch.device(self.surrogate.device)
 
     def forward(
@@ -48,19 +51,20 @@ class Objective(nn.Module):
         labels: torch.Tensor,
         weights: torch.Tensor | None = None,
     ) -> ObjectiveOutput:
-        """
+        """Embed the sentences and return the loss.
+
         Args:
             input_ids, attention_mask (`(sentences, tokens)`): Each sentence once, the longest first.
-            members (`(rows, 2 or 3)`): Places of a row's sentences.
-            labels (`(rows,)`): Of the rows; triplets do not look at them.
-            weights (`(rows,)`, *optional*): Of the rows. None weighs all alike.
+            members (`(rows, 2 or 3)`): Places of the sentences of each row.
+            labels (`(rows,)`): Labels of the rows; triplets ignore them.
+            weights (`(rows,)`, *optional*): Weights of the rows. None weighs all alike.
         """
         vectors = self.embed(input_ids, attention_mask)
-        with torch.autocast(vectors.device.type, enabled=False):  # labels differ by less than half precision can tell
+        with torch.autocast(vectors.device.type, enabled=False):  # half precision cannot tell such labels apart
             return ObjectiveOutput(loss=self.loss(vectors.float(), members, labels, weights))
 
     def embed(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Sentences, the longest first -> (sentences, hidden)."""
+        """Return the vectors (sentences, hidden) of sentences, the longest first."""
         longest = attention_mask.sum(1).clamp(min=1).tolist()
         ends = [len(longest) * number // SLICES for number in range(SLICES + 1)]
         return torch.cat(
@@ -76,34 +80,40 @@ class Objective(nn.Module):
     def loss(
         self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
+        """Return the loss of a batch of rows."""
         raise NotImplementedError
 
     def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        """On rows with labels as the data has them."""
+        """Return figures on rows whose labels are on the scale of the data."""
         raise NotImplementedError
 
     def save_pretrained(self, folder: Path, state_dict: dict[str, torch.Tensor]) -> None:
+        """Save the surrogate, without what only training needs."""
         prefix = "surrogate."
         own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
         self.surrogate.save_pretrained(folder, state_dict=own)
 
 
 class SimilarityObjective(Objective):
+    """Train the cosine of a pair to be its score."""
+
     def __init__(self, surrogate: SurrogateModel, loss: str, label_map: LabelMap) -> None:
         super().__init__(surrogate)
-        self.kind, self.label_map = loss, label_map
+        self.loss_name, self.label_map = loss, label_map
 
     def loss(
         self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
         given = () if weights is None else (weights,)
-        return LOSSES[self.kind](cosines(vectors, members), labels, *given)
+        return LOSSES[self.loss_name](cosines(vectors, members), labels, *given)
 
     def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
         return agreement(cosines(vectors, members).cpu().double().numpy(), labels, self.label_map)
 
 
 class ClassificationObjective(Objective):
+    """Train a classifier of pairs over their vectors."""
+
     def __init__(self, surrogate: SurrogateModel, num_classes: int) -> None:
         super().__init__(surrogate)
         self.classifier = nn.Linear(3 * surrogate.config.hidden_size, num_classes)
@@ -123,6 +133,8 @@ class ClassificationObjective(Objective):
 
 
 class TripletObjective(Objective):
+    """Train the anchor of a triplet to be nearer to the positive than to the negative."""
+
     def __init__(self, surrogate: SurrogateModel, margin: float) -> None:
         super().__init__(surrogate)
         self.margin = margin
@@ -130,11 +142,11 @@ class TripletObjective(Objective):
     def loss(
         self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
-        # Of length 1, since similarity is a cosine: longer vectors would reach a margin and teach nothing.
+        # Unit vectors, since similarity is a cosine: long vectors would exceed the margin and teach nothing.
         anchor, positive, negative = (functional.normalize(vectors[places]) for places in members.T)
         return functional.triplet_margin_loss(anchor, positive, negative, margin=self.margin)
 
     def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        """By cosine, which is what a surrogate's similarity is."""
+        """Return the accuracy by cosine, the similarity of a surrogate."""
         nearer = cosines(vectors, members[:, [0, 1]]) > cosines(vectors, members[:, [0, 2]])
         return {"accuracy": float(nearer.cpu().double().mean())}

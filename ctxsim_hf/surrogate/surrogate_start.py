@@ -29,7 +29,7 @@ from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
 from ctxsim_hf.text.tokenized import TokenizedSentences
 
-# What encoders call their dropout.
+# The names that encoders give to their dropout rates.
 DROPOUT_NAMES = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
     *("attention_dropout", "embedding_dropout", "mlp_dropout"),
@@ -81,7 +81,7 @@ def _from_checkpoint(
     name = str(arguments.init)
     config = _read_config(name)
     _check_start(kind, config, name)
-    if len(tokenizer) > config.vocab_size:  # embeddings without a token do no harm
+    if len(tokenizer) > config.vocab_size:  # unused embeddings do no harm
         check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {name!r}")
     _check_same_tokens(name, tokenizer)
     limit = max_tokens(config)
@@ -126,7 +126,7 @@ def _set_token_embeddings(model: Any, table: TokenTable, tokenizer: TokenizersBa
     """Let a surrogate start as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
     starts with them as strong as RoBERTa starts its own."""
     own = model.base_model.embeddings.word_embeddings.weight
-    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which say nothing of the sentence between them
+    marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which are in every sentence
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
     own.copy_(token_states(table, own.shape[1], tokens, marks))
     own[tokenizer.pad_token_id] = 0
@@ -141,7 +141,7 @@ def _read_config(name: str) -> Any:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"--init {name!r} is no folder of a model, nor a model on the Hub: {reason}") from error
+        raise UserError(f"--init {name!r} is neither a model's folder nor a model on the Hub: {reason}") from error
 
 
 def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
@@ -149,6 +149,6 @@ def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
         theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):
             raise UserError(
-                f"the vocabularies differ: {different} of {len(ours)} tokens are other ones in {name!r}; "
+                f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {name!r}; "
                 "use the tokenizer the model was made with"
             )

@@ -1,13 +1,13 @@
-"""Labelled pairs -> a surrogate, the fast encoder whose cosines stand in for Origin's scores (paper, section 3.4).
+"""Turn labelled pairs into a surrogate, the fast encoder that approximates Origin's scores (paper, section 3.4).
 
     accelerate launch -m ctxsim_hf.train.surrogate --pairs pairs --tokenizer tokenizer --output surrogate
 
-| objective | learns from |
+| objective | trains on |
 |---|---|
 | pairs | `--pairs`: the scores of a harvest |
 | cross | the same, reading both sentences of a pair at once |
-| sts, nli, triplet | people's labels, in public datasets, mostly with `--init` a surrogate: see public_data.py |
-| afs | the same; ten models, each judged on the tenth of the pairs it did not see: see cross_validation.py |
+| sts, nli, triplet | human labels in public datasets, usually with a surrogate as `--init`: see public_data.py |
+| afs | the same, by ten-fold cross-validation: see cross_validation.py |
 """
 
 from typing import Any
@@ -18,14 +18,14 @@ from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
-from ctxsim_hf.train.loop import Task
+from ctxsim_hf.train.loop import TrainingTask
 from ctxsim_hf.train.training_stage import run_training
 
 COMMAND = "train surrogate"
 
 
 def run(arguments: SurrogateArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
+    """Run the stage; return the counts that stage.json records."""
     inputs = arguments.inputs()
     source = arguments.source()
     inputs["data"] = source.describe()
@@ -34,7 +34,7 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
     tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
     data = source.open(tokenizer, inputs["tokenizer"]["xxh3_128"])
 
-    def make_task() -> Task:
+    def make_task() -> TrainingTask:
         return (CrossTask if arguments.objective == "cross" else SiameseTask)(arguments, tokenizer, data)
 
     return run_training(COMMAND, arguments, inputs, tokenizer, make_task)

@@ -1,4 +1,4 @@
-"""The arguments of `ctxsim train surrogate`."""
+"""Define the arguments of `ctxsim train surrogate`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,21 +20,23 @@ from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
 from ctxsim_hf.surrogate.surrogate_losses import LOSSES
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
-HARVESTED = ("pairs", "cross")  # objectives that learn from a harvest
-OBJECTIVES = (*HARVESTED, *PUBLIC_OBJECTIVES)
+HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
+OBJECTIVES = (*HARVEST_OBJECTIVES, *PUBLIC_OBJECTIVES)
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 
 @dataclass(kw_only=True)
 class SurrogateArguments(LoopArguments):
+    """The arguments of `ctxsim train surrogate`."""
+
     objective: Annotated[str, OneOf(OBJECTIVES)] = HfArg(
         default="pairs", help=f"What to learn: {', '.join(OBJECTIVES)}."
     )
-    pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or a dataset like it, or its id.")
+    pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or the id of such a dataset.")
     data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: Preset | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
-    init: str | None = HfArg(default=None, help="Start from this RoBERTa checkpoint, a surrogate too.")
+    init: str | None = HfArg(default=None, help="Checkpoint of an encoder to start from, such as a surrogate.")
     token_embeddings: str | None = HfArg(
         default=None,
         help="Start as the weighted mean of a sentence's tokens: vectors of this light generator, or of this causal "
@@ -47,23 +49,23 @@ class SurrogateArguments(LoopArguments):
     dropout: Share | None = HfArg(
         default=None, help="Dropout; by default 0.1, 0 with --token-embeddings, or --init's."
     )
-    max_sentence_tokens: Count = HfArg(default=64, help="A longer sentence is cut.")
+    max_sentence_tokens: Count = HfArg(default=64, help="Tokens that are read of a sentence; a longer one is cut.")
     tokens_per_batch: Count = HfArg(
         default=2048,
         help="Tokens of the different sentences in a batch of one process; lower it if memory runs out.",
     )
     loss: Annotated[str, OneOf(LOSSES)] = HfArg(
-        default="l2", help=f"On the cosines: {', '.join(LOSSES)}; l2 is the paper's."
+        default="l2", help=f"Loss on the cosines: {', '.join(LOSSES)}; l2 is the paper's."
     )
     labels: Annotated[str, OneOf(LABEL_KINDS)] = HfArg(
-        default="as-is", help="as-is, or stretched: the scores' range is mapped to [-1, 1]."
+        default="as-is", help="as-is; or stretched, which maps the range of the scores to [-1, 1]."
     )
-    weight_by_spread: bool = HfArg(default=False, help="l2: a pair weighs 1 / spread^2, within bounds.")
+    weight_by_spread: bool = HfArg(default=False, help="l2: weigh a pair by 1 / spread^2, within bounds.")
     margin: Annotated[float, Gt(0), Lt(2)] = HfArg(
         default=1.0, help="triplet: by how much nearer the positive should be; distances of unit vectors are 0 to 2."
     )
     folds: Annotated[int, Ge(2)] = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
-    fold: CountOrZero | None = HfArg(default=None, help="afs: hold out this part only, from 0; the model is kept.")
+    fold: CountOrZero | None = HfArg(default=None, help="afs: hold out only this part, from 0, and keep the model.")
     gradient_checkpointing: bool = HfArg(default=False, help="Less memory for more time.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
@@ -79,7 +81,7 @@ class SurrogateArguments(LoopArguments):
         super().__post_init__()
         if self.fold is not None and self.fold >= self.folds:
             raise UserError(f"--fold must be below --folds, got {self.fold} and {self.folds}")
-        if (self.pairs is None) == (self.objective in HARVESTED):
+        if (self.pairs is None) == (self.objective in HARVEST_OBJECTIVES):
             wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")
         if self.weight_by_spread and (self.loss != "l2" or self.objective != "pairs"):
@@ -91,11 +93,12 @@ class SurrogateArguments(LoopArguments):
     def _settle_start(self) -> None:
         if self.init:
             if given := [name for name in (*SIZES, "preset", "token_embeddings") if getattr(self, name) is not None]:
-                raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{given[0]}")
+                flag = given[0].replace("_", "-")
+                raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{flag}")
             self.learning_rate = self.learning_rate or 1e-4  # the paper's
         else:
             self.preset = self.preset or "light"
-            if self.token_embeddings:  # little steps, and nothing that blurs what is known already
+            if self.token_embeddings:  # small steps and no dropout, to keep what the vectors know
                 self.learning_rate = self.learning_rate or 2e-4
                 self.dropout = self.dropout or 0.0
             self.dropout = 0.1 if self.dropout is None else self.dropout
@@ -104,15 +107,16 @@ class SurrogateArguments(LoopArguments):
                 raise UserError(f"--hidden-size {self.hidden_size} is not a multiple of --heads {self.heads}")
         self.tokenizer = self.tokenizer or self.init
         if self.tokenizer is None:
-            raise UserError("say which tokenizer to use: --tokenizer")
+            raise UserError("expected a tokenizer; name one with --tokenizer")
 
     def source(self) -> PairFolder | PublicRows:
+        """Open the data to train on."""
         if self.pairs is not None:
             return PairFolder.find(self.pairs)
         return PublicRows.read(self.objective, self.data_root, self.fold or 0, self.folds)
 
     def inputs(self) -> dict[str, Any]:
-        """What is read, apart from the data, as stage.json records it."""
+        """Describe what is read apart from the data, for stage.json."""
         found: dict[str, Any] = {"tokenizer": {"xxh3_128": digest_file(tokenizer_file(str(self.tokenizer)))}}
         for name in ("init", "token_embeddings"):
             if start := getattr(self, name):
@@ -121,6 +125,7 @@ class SurrogateArguments(LoopArguments):
 
 
 def tokenizer_file(tokenizer: str) -> Path:
+    """Return the path of tokenizer.json in a folder or on the Hub."""
     folder = fetch_folder(tokenizer, "a folder with a fast tokenizer", allow_patterns=["tokenizer.json"])
     if not (folder / "tokenizer.json").exists():
         raise UserError(f"no tokenizer in {tokenizer!r}: expected a file tokenizer.json there")
@@ -128,7 +133,7 @@ def tokenizer_file(tokenizer: str) -> Path:
 
 
 def _describe_model(model: str) -> Any:
-    """The digests of a local model's files; of one on the Hub its id."""
+    """Return the digests of a local model's files, or the id of a model on the Hub."""
     if not Path(model).is_dir():
         return model
     patterns = ("config.json", SETTINGS_FILE, "*.safetensors", GGUF)

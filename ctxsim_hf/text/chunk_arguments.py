@@ -18,15 +18,15 @@ from ctxsim_hf.text.reading import Columns, Corpus
 @dataclass(kw_only=True)
 class ChunkArguments(StageArguments):
     corpus: list[str] = HfArg(
-        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets."
+        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or dataset ids."
     )
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
-    id_column: str = HfArg(default="id", help="Column that names a document; the row's number where there is none.")
-    keep_columns: str = HfArg(default="", help="Columns to keep beside each chunk, e.g. title,url.")
-    config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
-    split: str = HfArg(default="train", help="Split to read, where a corpus is the id of a dataset.")
+    id_column: str = HfArg(default="id", help="Column that identifies a document; without it, the row number does.")
+    keep_columns: str = HfArg(default="", help="Columns to keep with each chunk, e.g. title,url.")
+    config_name: str | None = HfArg(default=None, help="Configuration of a corpus that is a dataset id.")
+    split: str = HfArg(default="train", help="Split to read of a corpus that is a dataset id.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="A chunk holds at most so many sentences.")
+    sentences_per_chunk: Annotated[int, Ge(3)] = HfArg(default=10, help="Maximum number of sentences in a chunk.")
     max_sentence_chars: Count = HfArg(default=2000, help="A longer sentence is left out; no context spans the gap.")
     max_document_chars: Annotated[int, Ge(1000)] = HfArg(
         default=1_000_000, help="A longer document is read as several documents."
@@ -34,10 +34,10 @@ class ChunkArguments(StageArguments):
     held_out: Share = HfArg(default=0.02, help="Share of documents kept for evaluation, chosen by a hash of their id.")
     shard_chars: Count = HfArg(
         default=4_000_000,
-        help="Characters of text in a shard: little enough to lose in a crash, enough to have few files.",
+        help="Characters of text in a shard: few enough to lose in a crash, enough to keep the number of files low.",
     )
-    skip_bad: bool = HfArg(default=False, help="Count and pass over what cannot be read instead of stopping there.")
-    workers: Count = HfArg(default=1, help="Processes; the output is the same for any number.")
+    skip_bad: bool = HfArg(default=False, help="Count and skip documents that cannot be read instead of stopping.")
+    workers: Count = HfArg(default=1, help="Number of processes; the output does not depend on it.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
 
@@ -46,9 +46,10 @@ class ChunkArguments(StageArguments):
         for location in self.corpus:
             if Path(self.output).resolve().is_relative_to(Path(location).resolve()):
                 raise UserError(
-                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it"
+                    f"--output {self.output!r} lies inside the corpus {location!r} and would become part of it; "
+                    "choose another folder"
                 )
-        if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any word, and means English by it
+        if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any string and falls back to English
             raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
 
     @property
@@ -56,12 +57,12 @@ class ChunkArguments(StageArguments):
         return [name.strip() for name in self.keep_columns.split(",") if name.strip()]
 
     def corpora(self) -> list[Corpus]:
-        """Find the files of all corpora; refuse two of one name."""
+        """Return the corpora; refuse two of the same name."""
         columns = Columns(self.text_column, self.id_column, self.kept_columns)
         corpora = [
             Corpus(location, columns, self.max_document_chars, self.config_name, self.split)
             for location in self.corpus
         ]
         if repeated := [name for name, count in Counter(corpus.name for corpus in corpora).items() if count > 1]:
-            raise UserError(f"two corpora are called {repeated[0]!r}, and their documents would share ids; rename one")
+            raise UserError(f"two corpora are named {repeated[0]!r}, so their documents would share ids; rename one")
         return corpora

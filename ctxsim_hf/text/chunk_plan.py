@@ -1,8 +1,8 @@
-"""Documents -> which of them make up which shard, a file that is made in a first reading.
+"""Documents -> a plan of which documents make up which shard, written in a first pass.
 
-Duplicates can only be found by reading all documents in order. After that, every shard can be made by itself: the plan
-says where its documents start and which are left out. The plan depends on the documents alone and not on who makes the
-shards. It is memory-mapped, so that it takes no memory however many shards there are.
+Duplicates can only be found by reading all documents in order. After that, every shard can be made on its own: the
+plan says where its documents start and which are left out. The plan depends on the documents alone, not on what makes
+the shards. It is memory-mapped, so its size does not matter.
 """
 
 import json
@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
-from ctxsim_hf.text.reading import Corpus, Document, Flaw, Position, Reader
+from ctxsim_hf.text.reading import BadDocument, Corpus, Document, Position, Reader
 
 _SCHEMA = pa.schema(
     [(name, pa.int64()) for name in ("file", "row", "part", "documents")]
@@ -28,12 +28,12 @@ _SCHEMA = pa.schema(
 
 
 class Shard(NamedTuple):
-    """Consecutive documents for one parquet file."""
+    """The consecutive documents of one parquet file."""
 
     start: Position
-    documents: int  # that are read, those left out among them
-    left_out: Sequence[int]  # which of them: duplicates, and what has no text
-    counts: Counter[str]  # of documents read, and of those left out by reason
+    documents: int  # number of documents to read, including those left out
+    left_out: Sequence[int]  # which of them are left out: duplicates, and those without text
+    counts: Counter[str]  # documents read, and documents left out by reason
 
     @property
     def is_empty(self) -> bool:
@@ -41,7 +41,7 @@ class Shard(NamedTuple):
 
 
 class ChunkPlan:
-    """The shards in a file made by `write_plan`."""
+    """The shards in a file written by `write_plan`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -68,8 +68,8 @@ def write_plan(path: Path, corpora: Sequence[Corpus], shard_chars: int, skip_bad
     Args:
         path (`Path`): The file to write.
         corpora (`Sequence[Corpus]`): What to read.
-        shard_chars (`int`): A shard ends with the document that makes it at least so long.
-        skip_bad (`bool`): Leave out what cannot be read instead of stopping there.
+        shard_chars (`int`): A shard ends with the document that makes it at least this long.
+        skip_bad (`bool`): Leave out documents that cannot be read instead of raising an error.
     """
     with writing(path, shared=True) as temporary, pa.ipc.new_file(str(temporary), _SCHEMA) as file:
         for shard in _shards(corpora, shard_chars, skip_bad):
@@ -101,10 +101,10 @@ def _shards(corpora: Sequence[Corpus], shard_chars: int, skip_bad: bool) -> Iter
     yield Shard(start, counts["documents_read"], left_out, counts)
 
 
-def _reason_to_leave_out(item: Document | Flaw, seen: "_Seen", skip_bad: bool) -> str | None:
-    if isinstance(item, Flaw):
+def _reason_to_leave_out(item: Document | BadDocument, seen: "_Seen", skip_bad: bool) -> str | None:
+    if isinstance(item, BadDocument):
         if not skip_bad:
-            raise UserError(f"{item.place}: {item.message}. Fix it, or leave out such documents with --skip-bad")
+            raise UserError(f"{item.place}: {item.message}. Fix it, or skip such documents with --skip-bad")
         return f"skipped: {item.reason}"
     text = item.text.strip()
     if not text:
@@ -114,13 +114,13 @@ def _reason_to_leave_out(item: Document | Flaw, seen: "_Seen", skip_bad: bool) -
     if seen.before(item.doc_id, kind=1):
         raise UserError(
             f"two documents have the id {item.doc_id!r}; name a column of unique ids with --id-column, "
-            "or one that does not exist to number the rows"
+            "or a column that does not exist to number the rows"
         )
     return None
 
 
 class _Seen:
-    """Hashes of texts and ids, in a temporary database that leaves memory when it grows."""
+    """The hashes of texts and ids seen so far, in a temporary database that moves to disk when it grows."""
 
     def __init__(self) -> None:
         self._table = sqlite3.connect("", isolation_level=None)
@@ -129,6 +129,6 @@ class _Seen:
         self._table.execute("BEGIN")
 
     def before(self, text: str, kind: int) -> bool:
-        """Remember a text of a kind; return whether it came before."""
+        """Add a text of a kind; return whether it was there before."""
         signed = xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace"), kind) - (1 << 63)
         return self._table.execute("INSERT OR IGNORE INTO seen VALUES (?)", (signed,)).rowcount == 0

@@ -1,8 +1,8 @@
 """Documents -> chunks, a stage: `ctxsim chunk`.
 
-A first reading finds duplicates and plans shards of a few megabytes (see chunk_plan.py). Then every shard is a block:
-whoever runs it reads its documents again, splits sentences and writes one parquet file. The bytes are therefore the
-same for any executor, and a shard that is on disk already is not made again.
+A first pass finds duplicates and plans shards of a few megabytes (see chunk_plan.py). Then every shard is a block:
+running it reads its documents again, splits them into sentences and writes one parquet file. The bytes are therefore
+the same for any executor, and a shard that is on disk already is not made again.
 """
 
 import json
@@ -22,7 +22,7 @@ from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.text.chunk_arguments import ChunkArguments
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
-from ctxsim_hf.text.chunks import SPLITS, context_positions, even_chunks
+from ctxsim_hf.text.chunks import CHUNK_SPLITS, context_positions, even_chunks
 from ctxsim_hf.text.reading import Corpus, Document, Reader
 from ctxsim_hf.text.sentences import split_document
 
@@ -35,7 +35,7 @@ def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str
 
     Args:
         arguments (`ChunkArguments`): What to read and how to cut it.
-        executor (`Executor`, *optional*): Makes the shards; None takes `arguments.workers` processes of this machine.
+        executor (`Executor`, *optional*): Makes the shards. None uses `arguments.workers` processes on this machine.
     """
     fingerprints = {"corpus": [corpus.fingerprint() for corpus in arguments.corpora()]}
     with Stage("chunk", arguments, fingerprints, packages=("sentencex", "pyarrow")) as stage:
@@ -48,7 +48,7 @@ def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str
 
 @dataclass
 class ChunkBlocks(FileBlocks):
-    """Chunking in blocks: a parquet file for each shard of the plan."""
+    """Chunking in blocks, one parquet file for each shard of the plan."""
 
     arguments: ChunkArguments
 
@@ -65,7 +65,7 @@ class ChunkBlocks(FileBlocks):
 
     @cached_property
     def _reader(self) -> Reader:
-        """Stay in the open file from block to block, which a compressed file can only be read from its start."""
+        """Keep the file open from block to block: a compressed file can only be read from its start."""
         return Reader(self._corpora)
 
     def blocks(self) -> list[str]:
@@ -106,7 +106,7 @@ class ChunkBlocks(FileBlocks):
         for name in self.blocks():
             totals.update(json.loads(pq.read_schema(self.folder / name).metadata[_COUNTS_KEY]))
         counts = _report(totals)
-        for path in self.folder.glob(f"{PLAN_FILE}*"):  # and what is left of one whose maker was killed
+        for path in self.folder.glob(f"{PLAN_FILE}*"):  # also temporary files of a process that was killed
             path.unlink()
         return counts
 
@@ -116,10 +116,10 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
     skipped = {name.removeprefix("skipped: "): n for name, n in sorted(totals.items()) if name.startswith("skipped: ")}
     kept = totals["documents_kept"]
     if not totals["contexts"]:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items()) or "none were found"
+        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.items()) or "none found"
         raise UserError(
-            f"no context could be made of {totals['documents_read']} documents ({reasons}); "
-            "a context needs a document of three sentences or more, split by the rules of --language"
+            f"expected at least one context, but {totals['documents_read']} documents have none ({reasons}); "
+            "a context needs a document of at least three sentences, split by the rules of --language"
         )
     return {
         "documents_read": totals["documents_read"],
@@ -127,8 +127,8 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
         "documents_duplicate": totals["documents_duplicate"],
         "documents_skipped": skipped,
         "documents_held_out": totals["documents_held_out"],
-        "chunks": {split: totals[f"chunks_{split}"] for split in SPLITS},
-        "sentences": {split: totals[f"sentences_{split}"] for split in SPLITS},
+        "chunks": {split: totals[f"chunks_{split}"] for split in CHUNK_SPLITS},
+        "sentences": {split: totals[f"sentences_{split}"] for split in CHUNK_SPLITS},
         "sentences_without_context": totals["sentences_without_context"],
         "sentences_too_long": totals["sentences_too_long"],
         "contexts": totals["contexts"],

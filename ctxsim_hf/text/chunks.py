@@ -1,5 +1,5 @@
-"""The nouns everything later reads: a chunk (consecutive sentences of one document) and a context (a position in a
-chunk with the sentence taken out)."""
+"""Chunks (consecutive sentences of one document) and contexts (a position in a chunk with the sentence taken out): the
+data that every later stage reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from ctxsim_hf.runtime.stage import describe_stage, read_stage, verify_files
 if TYPE_CHECKING:
     from datasets import Dataset
 
-SPLITS = ("train", "held_out")
+CHUNK_SPLITS = ("train", "held_out")
 SHARD_PATTERN = "data/chunks-*.parquet"
-COMMANDS = ("chunk", "sample")  # that make folders of chunks
+COMMANDS = ("chunk", "sample")  # the commands that make folders of chunks
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Up to `width` sentences on each side of a place in a chunk, at least one on each."""
+    """A position in a chunk, with at least one and up to a given number of sentences on each side."""
 
     chunk_id: str
-    position: int  # of the sentence that was taken out, in its chunk
+    position: int  # of the sentence in its chunk
     left: tuple[str, ...]
     sentence: str  # the one that was taken out
     right: tuple[str, ...]
@@ -30,6 +30,8 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
+    """Consecutive sentences of one document."""
+
     chunk_id: str
     doc_id: str
     source: str
@@ -38,15 +40,16 @@ class Chunk:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From a row of `read_chunks`; columns that were kept besides are left aside."""
+        """Make a chunk from a row of `read_chunks`; columns kept by the user are ignored."""
         return cls(row["chunk_id"], row["doc_id"], row["source"], row["split"], tuple(row["sentences"]))
 
     def contexts(self, width: int) -> Iterator[Context]:
+        """Yield the contexts of the chunk, with up to `width` sentences on each side."""
         for position in context_positions(len(self.sentences)):
             yield self.context_at(position, width)
 
     def context_at(self, position: int, width: int) -> Context:
-        """Take the sentence at a position out of its up to `width` neighbours on each side."""
+        """Return the context at a position, with up to `width` sentences on each side."""
         left, right = self.sentences[max(0, position - width) : position], self.sentences[position + 1 :][:width]
         return Context(self.chunk_id, position, left, self.sentences[position], right)
 
@@ -57,23 +60,23 @@ def context_positions(num_sentences: int) -> range:
 
 
 def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":
-    """The chunks in a folder made by `ctxsim chunk`, as a memory-mapped data set.
+    """Return the chunks in a folder made by `ctxsim chunk`, as a memory-mapped dataset.
 
     Args:
         folder (`str` or `Path`): The folder.
         split (`str`, *optional*): `train` or `held_out`; None gives both.
     """
-    from datasets import Dataset  # a second to import; whoever only needs the types should not wait
+    from datasets import Dataset  # takes a second to import
 
-    if split is not None and split not in SPLITS:
-        raise UserError(f"chunks have no split {split!r}; expected one of {', '.join(SPLITS)}, or None for both")
+    if split is not None and split not in CHUNK_SPLITS:
+        raise UserError(f"chunks have no split {split!r}; expected one of {', '.join(CHUNK_SPLITS)}, or None for both")
     check_chunks(folder, split)
     shards = [str(path) for path in sorted(Path(folder).glob(SHARD_PATTERN))]
     return Dataset.from_parquet(shards, filters=[("split", "=", split)] if split else None)
 
 
 def check_chunks(folder: str | Path, split: str | None = None) -> None:
-    """Refuse a folder that `ctxsim chunk` did not finish, or that lost a file since, or has nothing in the split."""
+    """Refuse a folder that `ctxsim chunk` did not finish, that has lost a file, or that has no chunk in the split."""
     record = read_stage(folder, *COMMANDS)
     verify_files(folder, record, digests=False)
     if split is not None and not record["counts"]["chunks"][split]:
@@ -83,13 +86,13 @@ def check_chunks(folder: str | Path, split: str | None = None) -> None:
 
 
 def describe_chunks(folder: str | Path) -> dict[str, Any]:
-    """How a stage that reads a folder of chunks records it."""
+    """Describe a folder of chunks for the stage.json of a stage that reads it."""
     return describe_stage(folder, *COMMANDS)
 
 
 def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:
-    """Cut into the fewest chunks of at most `max_sentences`, as even as can be: 11 sentences give 6 and 5, since 10
-    and 1 would leave one sentence without a context."""
+    """Cut sentences into the fewest chunks of at most `max_sentences`, as evenly as possible: 11 sentences give 6 and
+    5, since 10 and 1 would leave one sentence without a context."""
     number = -(-len(sentences) // max_sentences)
     for index in range(number):
         yield sentences[len(sentences) * index // number : len(sentences) * (index + 1) // number]

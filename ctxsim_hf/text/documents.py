@@ -1,4 +1,4 @@
-"""The text of a file, or rows with a column of text -> documents, each with its row and its part of that row."""
+"""A text file, or rows with a column of text -> documents, each with the number of its row and of its part."""
 
 import io
 import re
@@ -6,26 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from ctxsim_hf.text.rows import Flaw, Row, bad_byte
+from ctxsim_hf.text.rows import BadDocument, Row, bad_byte
 
-# Control characters that are no white space, and halves of surrogate pairs, which no UTF-8 file can hold.
+# Control characters except white space, and surrogates, which no UTF-8 file can hold.
 UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
+    """A text to be cut into chunks, or a part of one that is too long."""
+
     doc_id: str
     source: str
     text: str
-    kept: dict[str, str]  # the columns the user asked to keep, as text
+    kept: dict[str, str]  # columns to keep, as text
 
 
-Found = Iterator[tuple[int, int, Document | Flaw]]  # with the number of its row, and of its part in the row
+Found = Iterator[tuple[int, int, Document | BadDocument]]  # with the numbers of the row and of the part
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a row are read."""
+    """The columns to read."""
 
     text: str = "text"
     id: str = "id"
@@ -33,7 +35,7 @@ class Columns:
 
 
 def documents_in_text(stream: IO[bytes], source: str, columns: Columns, limit: int) -> Found:
-    """Yield one document, or its parts of at most `limit` characters, all in row 0."""
+    """Yield the document of a text file, or its parts of at most `limit` characters, all with row number 0."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig")
     part = 0
     try:
@@ -41,19 +43,19 @@ def documents_in_text(stream: IO[bytes], source: str, columns: Columns, limit: i
             yield 0, part, Document(name, source, words, dict.fromkeys(columns.kept, ""))
     except UnicodeDecodeError as error:
         message = f"expected UTF-8 text, found {bad_byte(error)}; is it a text file?"
-        yield 0, part + 1, Flaw(source, "not UTF-8", message)
+        yield 0, part + 1, BadDocument(source, "not UTF-8", message)
     finally:
-        text.detach()  # the stream is closed by whoever opened it
+        text.detach()  # the caller closes the stream
 
 
 def documents_in_rows(rows: Iterator[Row], source: str, columns: Columns, limit: int) -> Found:
     """Yield a document for each row, or its parts of at most `limit` characters."""
     for place, number, values in rows:
-        if isinstance(values, Flaw):
+        if isinstance(values, BadDocument):
             yield number, 0, values
             continue
-        if flaw := _flaw_of(values, place, columns):
-            yield number, 0, flaw
+        if bad := _check_row(values, place, columns):
+            yield number, 0, bad
             continue
         doc_id = clean(f"{source}/{values.get(columns.id, number)}")[0]
         kept = {name: _as_text(values[name]) for name in columns.kept}
@@ -66,28 +68,28 @@ def documents_in_rows(rows: Iterator[Row], source: str, columns: Columns, limit:
 
 
 def clean(text: str) -> tuple[str, int]:
-    """Replace what cannot be printed by spaces; also return how many characters that were."""
+    """Replace unprintable characters by spaces; return the text and the number of replacements."""
     return UNPRINTABLE.subn(" ", text)
 
 
-def _flaw_of(values: Mapping[str, Any], place: str, columns: Columns) -> Flaw | None:
+def _check_row(values: Mapping[str, Any], place: str, columns: Columns) -> BadDocument | None:
     for name in (columns.text, *columns.kept):
         if name not in values:
             flag = "--text-column" if name == columns.text else "--keep-columns"
-            return Flaw(
+            return BadDocument(
                 place, "no such column", f"expected a column {name!r} ({flag}), found {', '.join(sorted(values))}"
             )
     text = values[columns.text]
     if text is None:
-        return Flaw(place, "text is null", f"expected text in column {columns.text!r}, found null")
+        return BadDocument(place, "text is null", f"expected text in column {columns.text!r}, found null")
     if not isinstance(text, str):
         found = f"{type(text).__name__} {str(text)[:40]!r}"
-        return Flaw(place, "text is no string", f"expected text in column {columns.text!r}, found {found}")
+        return BadDocument(place, "text is no string", f"expected text in column {columns.text!r}, found {found}")
     return None
 
 
 def _parts(name: str, text: IO[str], limit: int) -> Iterator[tuple[str, str]]:
-    """Yield the text as (name, whole), or cut into parts of at most `limit` characters: (name, 1st), (name~2, 2nd)."""
+    """Yield (name, text), or parts of at most `limit` characters: (name, first part), (name~2, second part), ..."""
     number, rest = 1, ""
     while block := text.read(limit):
         rest += block

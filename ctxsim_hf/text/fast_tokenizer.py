@@ -1,23 +1,22 @@
-"""A folder -> its fast tokenizer, opened once for all that share it."""
+"""A folder -> its fast tokenizer. Equal files are opened once per process."""
 
 import shutil
 from pathlib import Path
 
 from transformers import AutoTokenizer, TokenizersBackend
 
-from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.text.tokenized import find_tokenizer_file
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 _opened: dict[tuple[str, ...], TokenizersBackend] = {}
 
 
 def open_tokenizer(folder: str | Path) -> TokenizersBackend:
-    """Open the tokenizer in a folder. Equal files give the same object, so that whoever keeps tokens can tell by
-    identity whose they are."""
+    """Open the tokenizer in a folder. Equal files give the same object, so that stored tokens can be matched to their
+    tokenizer by identity."""
     folder = Path(folder)
-    if not (folder / "tokenizer.json").exists():  # AutoTokenizer would make up an empty one
-        raise UserError(f"no tokenizer in {str(folder)!r}: expected a file tokenizer.json there")
+    find_tokenizer_file(folder)  # without it, AutoTokenizer would make an empty tokenizer
     paths = [folder / name for name in TOKENIZER_FILES]
     key = tuple(digest_file(path) if path.exists() else "" for path in paths)
     if key not in _opened:
@@ -27,7 +26,7 @@ def open_tokenizer(folder: str | Path) -> TokenizersBackend:
 
 def copy_tokenizer(folder: Path, target: Path) -> None:
     """Copy the files of a tokenizer into another folder."""
-    open_tokenizer(folder)  # refuses a folder that has none
+    find_tokenizer_file(folder)
     target.mkdir(parents=True, exist_ok=True)
     for name in TOKENIZER_FILES:
         if (folder / name).exists():

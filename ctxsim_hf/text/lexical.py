@@ -1,7 +1,7 @@
-"""Sentences of a corpus -> word weights -> TF-IDF cosine of sentence pairs, the likeness that needs no model.
+"""Sentences of a corpus -> word counts -> TF-IDF cosine of sentence pairs, a similarity that needs no model.
 
-A sentence is the set of its words; a word weighs idf = ln(sentences / (df + 1)), where df is the number of sentences
-of the corpus that hold it, and never below 0.
+A sentence is the set of its words. The weight of a word is idf = ln(sentences / (df + 1)), but at least 0, where df is
+the number of sentences of the corpus that contain it.
 """
 
 import json
@@ -13,24 +13,27 @@ from typing import Self
 
 import numpy as np
 import xxhash
+from scipy.sparse import csr_array, diags_array
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json, writing
+from ctxsim_hf.text.bags import bag_matrix, unit_rows
+from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.words import words
 
-FORMAT = 2  # of the files, which hold hashes of words: raise it whenever a text has other words than before
+FORMAT = 2  # of the files, which hold hashes of words; raise it whenever the words of a text change
 UNSEEN_IDF = 14.0
 _KEYS, _DF, _ABOUT = "tfidf_keys.npy", "tfidf_df.npy", "tfidf.json"
 
 
 class TfidfCosine:
-    """TF-IDF cosine with the word counts of a corpus; make one with `from_sentences` or `load`.
+    """TF-IDF cosine with the word counts of a corpus, made by `from_sentences` or `load`.
 
     Args:
-        keys (`np.ndarray`): Hashes of the corpus's words, sorted: a fixed eight bytes a word, so that a vocabulary of
-            any size is searched on disk.
-        df (`np.ndarray`): In how many sentences each of them stands.
-        num_sentences (`int`): Sentences of the corpus.
+        keys (`np.ndarray`): Sorted hashes of the words of the corpus: eight bytes for each word, so that a vocabulary
+            of any size can be searched on disk.
+        df (`np.ndarray`): Number of sentences that contain each word.
+        num_sentences (`int`): Number of sentences in the corpus.
     """
 
     def __init__(self, keys: np.ndarray, df: np.ndarray, num_sentences: int) -> None:
@@ -38,12 +41,12 @@ class TfidfCosine:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[str]) -> Self:
-        """Count the words of a corpus, which is read once."""
+        """Count the words of a corpus in one pass."""
         return cls.from_counts(*count_words(sentences))
 
     @classmethod
     def from_counts(cls, counts: Counter[str], num_sentences: int) -> Self:
-        """From what `count_words` gave, or the sum of what it gave for parts of a corpus."""
+        """Make one from the result of `count_words`, or from the sum of its results for parts of a corpus."""
         if not num_sentences:
             raise UserError("expected sentences to count words in, but there are none")
         keys = _hash(counts)
@@ -51,7 +54,7 @@ class TfidfCosine:
         return cls(keys[order], np.fromiter(counts.values(), np.int64, len(counts))[order], num_sentences)
 
     def save(self, folder: str | Path) -> None:
-        """Write three small files into a folder, which may hold others."""
+        """Write three files into a folder, which may hold others."""
         for name, array in ((_KEYS, self.keys), (_DF, self.df)):
             with writing(Path(folder) / name) as temporary, temporary.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
@@ -59,7 +62,7 @@ class TfidfCosine:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Open what `save` wrote; the arrays stay on disk."""
+        """Open the files that `save` wrote; the arrays stay on disk."""
         try:
             about = json.loads((Path(folder) / _ABOUT).read_text("utf-8"))
             keys, df = (np.load(Path(folder) / name, mmap_mode="r", allow_pickle=False) for name in (_KEYS, _DF))
@@ -79,26 +82,31 @@ class TfidfCosine:
             )
         return cls(keys, df, num_sentences)
 
-    def idf(self, vocabulary: Iterable[str]) -> np.ndarray:
-        """The weight of each word; one that the corpus does not hold weighs 14."""
+    def document_frequency(self, vocabulary: Iterable[str]) -> np.ndarray:
+        """Return in how many sentences each word stands."""
         keys = _hash(vocabulary)
         places = np.searchsorted(self.keys, keys)
         seen = places < len(self.keys)
         seen[seen] = self.keys[places[seen]] == keys[seen]
-        weights = np.full(len(keys), UNSEEN_IDF)
-        weights[seen] = np.log(self.num_sentences / (self.df[places[seen]] + 1)).clip(min=0)
-        return weights
+        found = np.zeros(len(keys), np.int64)
+        found[seen] = self.df[places[seen]]
+        return found
+
+    def idf(self, vocabulary: Iterable[str]) -> np.ndarray:
+        """Return the weight of each word; one that the corpus does not hold weighs 14."""
+        df = self.document_frequency(vocabulary)
+        return np.where(df > 0, np.log(self.num_sentences / (df + 1)).clip(min=0), UNSEEN_IDF)
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Cosine of each pair, from 0 to 1. A sentence without words, or with none but words that weigh 0, has
-        similarity 0 with every sentence, itself included."""
-        check_lengths(sentences1, sentences2)
+        """Return the cosine of each pair, from 0 to 1. A sentence without words of positive weight has similarity 0
+        with every sentence, including itself."""
+        check_pairs(sentences1, sentences2)
         bags1, bags2 = ([set(words(sentence)) for sentence in side] for side in (sentences1, sentences2))
         vocabulary = list(set().union(*bags1, *bags2))
         squares = dict(zip(vocabulary, (self.idf(vocabulary) ** 2).tolist(), strict=True))
 
         def squared_length(bag: set[str]) -> float:
-            # fsum is exact whatever the order, and the order of a set differs from one process to the next.
+            # The result of fsum does not depend on the order, and the order of a set differs between processes.
             return math.fsum(map(squares.__getitem__, bag))
 
         cosines = np.zeros(len(bags1))
@@ -107,16 +115,14 @@ class TfidfCosine:
                 cosines[pair] = common / math.sqrt(squared_length(bag1) * squared_length(bag2))
         return cosines
 
-
-def check_lengths(sentences1: Sequence[str], sentences2: Sequence[str]) -> None:
-    if len(sentences1) != len(sentences2):
-        raise UserError(
-            f"expected as many second sentences as first ones, got {len(sentences1)} and {len(sentences2)}"
-        )
+    def vectors(self, sentences: Sequence[str]) -> csr_array:
+        """Return unit vectors, to be compared with others of the same call: (sentences, words of all)."""
+        held, vocabulary = bag_matrix([set(words(sentence)) for sentence in sentences])
+        return unit_rows(csr_array(held @ diags_array(self.idf(vocabulary))))
 
 
 def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:
-    """In how many sentences each word stands, and how many sentences there are."""
+    """Return the number of sentences that contain each word, and the number of sentences."""
     counts: Counter[str] = Counter()
     num_sentences = 0
     for sentence in sentences:

@@ -1,7 +1,7 @@
-"""The ids that a tokenizer puts around sentences by its own template, such as `[CLS] ... [SEP]` or `<s> ... </s>`.
+"""A tokenizer -> its marks: the special tokens it puts around sentences, such as `[CLS] ... [SEP]` or `<s> ... </s>`.
 
-They are found by asking: a short text is tokenised with and without special tokens, and what was added before and
-after it are the marks. A tokenizer that adds nothing has marks of length zero.
+They are found by tokenising a short text with and without special tokens: the marks are what was added before and
+after it. A tokenizer that adds nothing has marks of length zero.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,18 +13,20 @@ import numpy as np
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.tokenized import TokenizedSentences
 
-PROBES = ("a", "1", ".", "the", "人")  # the first of which a tokenizer makes tokens is used
+PROBES = ("a", "1", ".", "the", "人")  # the first that gives any token is used
 
 
 @dataclass(frozen=True)
 class Marks:
+    """The ids around a single sentence."""
+
     before: tuple[int, ...]
     after: tuple[int, ...]
     pad: int
 
     @classmethod
     def of(cls, tokenizer: Any) -> "Marks":
-        """Return the marks around one sentence, of transformers' fast tokenizers or a `PlainTokenizer`."""
+        """Return the marks of a fast tokenizer of transformers, or of a `PlainTokenizer`."""
         probe, bare = _probe(tokenizer)
         before, after = _around(bare, tokenizer([probe], add_special_tokens=True)["input_ids"][0])
         if tokenizer.pad_token_id is None:
@@ -36,8 +38,8 @@ class Marks:
         return len(self.before) + len(self.after)
 
     def frame(self, sentences: TokenizedSentences, rows: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of some sentences with their marks, padded on the right, and a mask that is 1 where there is
-        no padding: twice (rows, tokens), int64. A sentence is cut after `max_tokens` tokens, marks not counted."""
+        """Return the ids of some sentences with their marks, padded on the right, and the attention mask: both (rows,
+        tokens), int64. A sentence is truncated to `max_tokens` tokens, marks not counted."""
         bare = sentences.padded(rows, self.pad, max_tokens)
         lengths = np.minimum(sentences.lengths[rows], max_tokens)[:, None]
         start = len(self.before)
@@ -45,22 +47,24 @@ class Marks:
         ids[:, :start] = self.before
         ids[:, start : start + bare.shape[1]] = bare
         ids[np.arange(len(rows))[:, None], start + lengths + np.arange(len(self.after))] = self.after
-        width = max(1, int(lengths.max(initial=0)) + self.size)  # a model must be given something even of nothing
+        width = max(1, int(lengths.max(initial=0)) + self.size)  # a model needs an input even for an empty sentence
         mask = np.arange(width) < lengths + self.size
         return ids[:, :width], mask.astype(np.int64)
 
 
 @dataclass(frozen=True)
 class PairMarks:
+    """The ids around and between two sentences that a model reads together."""
+
     before: tuple[int, ...]
     between: tuple[int, ...]
     after: tuple[int, ...]
     pad: int
-    second_type: int  # the token type of the second sentence and what follows it; the rest has 0
+    second_type: int  # token type of the second sentence and what follows it; the rest has type 0
 
     @classmethod
     def of(cls, tokenizer: Any) -> "PairMarks":
-        """Return the marks around two sentences that are read at once."""
+        """Return the marks of a fast tokenizer for a pair of sentences."""
         probe, bare = _probe(tokenizer)
         framed = tokenizer([probe], [probe], add_special_tokens=True, return_token_type_ids=True)
         before, rest = _around(bare, framed["input_ids"][0])
@@ -78,18 +82,18 @@ class PairMarks:
 
 
 def _probe(tokenizer: Any) -> tuple[str, list[int]]:
-    """Return a short text and its tokens without marks."""
+    """Return a short text and its tokens, without marks."""
     for text in PROBES:
         if ids := list(tokenizer([text], add_special_tokens=False)["input_ids"][0]):
             return text, ids
-    raise UserError(f"expected a tokenizer of text, but it makes no tokens of any of {', '.join(PROBES)}")
+    raise UserError(f"expected a tokenizer of text, got one that gives no tokens for any of {', '.join(PROBES)}")
 
 
 def _around(bare: list[int], framed: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what stands before and after the first place of `bare`."""
+    """Return the ids before and after the first occurrence of `bare`."""
     for start in range(len(framed) - len(bare) + 1):
         if list(framed[start : start + len(bare)]) == bare:
             return tuple(framed[:start]), tuple(framed[start + len(bare) :])
     raise UserError(
-        f"expected a tokenizer that puts its marks around the tokens of a sentence, {bare}; it makes {list(framed)}"
+        f"expected a tokenizer that puts special tokens around those of a sentence, {bare}, got {list(framed)}"
     )

@@ -1,4 +1,4 @@
-"""Public datasets with people's labels: where they are, what they hold, and how they are read."""
+"""Public datasets with human labels: a table of their ids and columns, and a reader."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,14 @@ from ctxsim_hf.runtime.errors import UserError
 
 @dataclass(frozen=True)
 class PublicDataset:
+    """Where a dataset is on the Hub, and what its columns mean."""
+
     hub_id: str
     splits: tuple[str, ...] = ("test",)
     config: str | None = None
-    sentences: tuple[str, ...] = ("sentence1", "sentence2")  # columns
-    label: str | None = "score"  # column; None where the sentences themselves say it, as in triplets
-    label_range: tuple[float, float] = (0, 5)  # what people could choose from
+    sentences: tuple[str, ...] = ("sentence1", "sentence2")  # names of columns
+    label: str | None = "score"  # name of a column; None if the order of the sentences says it, as in triplets
+    label_range: tuple[float, float] = (0, 5)  # lowest and highest possible label
 
 
 PUBLIC_DATASETS = {
@@ -48,23 +50,26 @@ PUBLIC_DATASETS = {
 
 
 def read_public_dataset(name: str, split: str, data_root: str | Path | None = None) -> pa.Table:
-    """Read the columns of sentences and of labels of a public dataset, in this order.
+    """Return the columns of sentences and of labels of a public dataset, in this order.
 
     Args:
         name (`str`): A name in `PUBLIC_DATASETS`.
         split (`str`): One of its splits.
-        data_root (`str` or `Path`, *optional*): Folder that holds the dataset in a folder named by its id; None reads
-            it from the Hub.
+        data_root (`str` or `Path`, *optional*): Folder that holds the dataset in a folder named by its id. None
+            downloads it from the Hub.
     """
-    import datasets  # a second to import; whoever only needs the table should not wait
+    import datasets  # takes a second to import
 
     dataset = PUBLIC_DATASETS[name]
     location = dataset.hub_id if data_root is None else str(Path(data_root) / dataset.hub_id)
     if data_root is not None and not Path(location).is_dir():
-        raise UserError(f"expected the dataset {dataset.hub_id!r} in a folder {location!r}, which does not exist")
+        raise UserError(
+            f"expected the dataset {dataset.hub_id!r} in the folder {location!r}, which does not exist; "
+            "download it there, or leave out --data-root"
+        )
     try:
         rows = datasets.load_dataset(location, dataset.config, split=split)
-    except Exception as error:  # the library raises many kinds, all with a readable message
+    except Exception as error:  # the library raises many types, all with a readable message
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         hint = "" if data_root is not None else "; without a network, name a folder that has it with --data-root"
         raise UserError(f"expected the split {split!r} of a dataset in {location!r}: {reason}{hint}") from error
@@ -84,7 +89,7 @@ def read_public_dataset(name: str, split: str, data_root: str | Path | None = No
 
 
 def labels_of(table: pa.Table, column: str) -> np.ndarray:
-    """Return a column of labels as numbers, nan where it has none."""
+    """Return a column of labels as floats, NaN where it is null."""
     labels: np.ndarray = table[column].to_numpy().astype(np.float64)
     return labels
 
@@ -99,7 +104,7 @@ def _check_texts(table: pa.Table, column: str, where: str) -> None:
 
 
 def _check_labels(labels: np.ndarray, dataset: PublicDataset, where: str) -> None:
-    """Hidden labels are often published as -1 or null; a correlation with those would be a figure all the same."""
+    """Refuse labels out of range: hidden labels are often published as -1 or null."""
     low, high = dataset.label_range
     outside = np.flatnonzero(~((labels >= low) & (labels <= high)))
     if outside.size:

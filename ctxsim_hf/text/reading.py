@@ -1,6 +1,6 @@
-"""Files, folders or a `datasets` id -> a stream of documents, in a fixed order and in flat memory.
+"""Files, folders or a dataset id -> a stream of documents, in a fixed order and in constant memory.
 
-Nothing is dropped silently: what cannot be read comes out of the stream as a `Flaw` that says where and why.
+Nothing is dropped silently: what cannot be read comes out of the stream as a `BadDocument` that says where and why.
 """
 
 import gzip
@@ -17,18 +17,26 @@ import xxhash
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.documents import Columns, Document, Found, clean, documents_in_rows, documents_in_text
-from ctxsim_hf.text.rows import ENDINGS, ENDINGS_PATTERN, DatasetRows, Flaw, json_rows, open_dataset, parquet_rows
+from ctxsim_hf.text.rows import (
+    ENDINGS,
+    ENDINGS_PATTERN,
+    BadDocument,
+    DatasetRows,
+    json_rows,
+    open_dataset,
+    parquet_rows,
+)
 
 
 class Corpus:
-    """The documents of one `--corpus` argument: a file, a folder of files, or a `datasets` id.
+    """The documents of one `--corpus` argument: a file, a folder of files, or a dataset id.
 
     Args:
-        location (`str`): A path if one exists there, else a data set's id.
-        columns (`Columns`): What to read of each row.
+        location (`str`): An existing path, or a dataset id.
+        columns (`Columns`): The columns to read.
         max_document_chars (`int`): A longer document is read as several, cut at a blank line where there is one.
-        config_name (`str`, *optional*): Configuration of a data set.
-        split (`str`): Split of a data set.
+        config_name (`str`, *optional*): Configuration of a dataset.
+        split (`str`): Split of a dataset.
     """
 
     def __init__(
@@ -47,11 +55,11 @@ class Corpus:
         self.total_bytes = sum(file.stat().st_size for file in self.files)
 
     def sources(self) -> Sequence[Path | DatasetRows]:
-        """Return what is read, in order."""
+        """Return the files or the dataset, in the order of reading."""
         return self.files if self.dataset is None else [self.dataset]
 
     def fingerprint(self) -> dict[str, Any]:
-        """What stage.json says of this input: its name and a digest of its bytes, but not where it lay."""
+        """Describe the corpus for stage.json: its name and a digest of its bytes, but not its path."""
         if self.dataset:
             return {"name": self.name, "dataset_hash": self.dataset.hash, "split": self.dataset.split}
         digest = xxhash.xxh3_128()
@@ -59,11 +67,11 @@ class Corpus:
             digest.update(f"{self.source(file)}\0{digest_file(file)}\n".encode())
         return {"name": self.name, "files": len(self.files), "bytes": self.total_bytes, "xxh3_128": digest.hexdigest()}
 
-    def __iter__(self) -> Iterator[Document | Flaw]:
+    def __iter__(self) -> Iterator[Document | BadDocument]:
         return (item for _, item in Reader([self]))
 
     def source(self, path: Path) -> str:
-        """`novels/part1/emma` for part1/emma.txt in the folder novels."""
+        """Return the name of a file's source: `novels/part1/emma` for part1/emma.txt in the folder novels."""
         base = Path(self.location)
         inside = path.relative_to(base).as_posix() if base.is_dir() else path.name
         stem = re.sub(ENDINGS_PATTERN, "", inside)
@@ -71,21 +79,21 @@ class Corpus:
 
 
 class Position(NamedTuple):
-    """Where a document, or what should have been one, stands in the order of reading."""
+    """The place of a document, good or bad, in the order of reading."""
 
-    file: int = 0  # in all corpora; a data set is one file
-    row: int = 0  # its number, from 1; 0 in a text file
-    part: int = 0  # of a document that is longer than the limit
+    file: int = 0  # its number in all corpora; a dataset counts as one file
+    row: int = 0  # its number in the file, from 1; 0 in a text file
+    part: int = 0  # its number in a document that is longer than the limit
 
 
-_END = sys.maxsize  # the row of what is wrong with a file after all rows that could be read
+_END = sys.maxsize  # the row of a damaged end of a file, after all rows that could be read
 
 
 class Reader:
-    """Reads the documents of corpora in order, from any position on.
+    """Reads the documents of corpora in order, starting at any position.
 
-    After `seek` to a later position, the reader goes on from where it stands in the open file and parses nothing that
-    lies between. Only for an earlier one does it open files again.
+    After `seek` to a later position, the reader continues in the open file and skips the rows between without parsing
+    them. Only for an earlier position does it reopen files.
     """
 
     def __init__(self, corpora: Sequence[Corpus]) -> None:
@@ -96,11 +104,11 @@ class Reader:
 
     @property
     def bytes_read(self) -> int:
-        """How far the reader has come in the files as they lie on disk, for a progress bar."""
+        """Return how many bytes on disk the reader has passed, for a progress bar."""
         return self._bytes_before + (self._open_file.tell() if self._open_file else 0)
 
     def seek(self, position: Position) -> None:
-        """Make the document at a position the next that is read."""
+        """Make the document at a position the next one to be read."""
         if position <= self._last:
             self._items.close()
             self._items = self._read()
@@ -109,18 +117,18 @@ class Reader:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> tuple[Position, Document | Flaw]:
+    def __next__(self) -> tuple[Position, Document | BadDocument]:
         self._last, item = next(self._items)
         return self._last, item
 
-    def _read(self) -> Generator[tuple[Position, Document | Flaw], None, None]:
+    def _read(self) -> Generator[tuple[Position, Document | BadDocument], None, None]:
         for number, (corpus, file) in enumerate(self._files):
             if number < self._start.file:
                 continue
             for row, part, item in self._read_file(number, corpus, file):
                 if (position := Position(number, row, part)) >= self._start:
                     yield position, item
-                if number < self._start.file:  # after a `seek` meanwhile
+                if number < self._start.file:  # `seek` was called meanwhile
                     break
 
     def _read_file(self, number: int, corpus: Corpus, file: Path | DatasetRows) -> Found:
@@ -143,10 +151,10 @@ class Reader:
                     rows = parquet_rows(raw, file, first_row) if parquet else json_rows(stream, file, first_row)
                     yield from documents_in_rows(rows, source, columns, limit)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                yield _END, 0, Flaw(str(file), "damaged gzip", f"expected a whole gzip file: {error}")
+                yield _END, 0, BadDocument(str(file), "damaged gzip", f"expected a whole gzip file: {error}")
             except pa.ArrowInvalid as error:
                 message = f"expected a parquet file: {str(error).splitlines()[0]}"
-                yield _END, 0, Flaw(str(file), "damaged parquet", message)
+                yield _END, 0, BadDocument(str(file), "damaged parquet", message)
             finally:
                 self._open_file = None
         self._bytes_before += file.stat().st_size
@@ -155,11 +163,11 @@ class Reader:
 def _find_files(path: Path) -> list[Path]:
     if path.is_file():
         if not re.search(ENDINGS_PATTERN, path.name):
-            raise UserError(f"cannot read {str(path)!r}: expected a name that ends in {', '.join(ENDINGS)}")
+            raise UserError(f"cannot read {str(path)!r}: expected a file name that ends in {', '.join(ENDINGS)}")
         return [path]
     files = sorted(file for file in path.rglob("*") if file.is_file() and re.search(ENDINGS_PATTERN, file.name))
     if not files:
         raise UserError(
-            f"no file to read in the folder {str(path)!r}: expected names that end in {', '.join(ENDINGS)}"
+            f"no file to read in the folder {str(path)!r}: expected file names that end in {', '.join(ENDINGS)}"
         )
     return files

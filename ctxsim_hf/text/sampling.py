@@ -1,7 +1,7 @@
 """Chunks -> the chunks of a share of the documents, a stage: `ctxsim sample`.
 
-To see what more documents would bring. A document is in or out by a hash of its id, so a smaller share lies inside
-every larger one; held-out documents all stay, so that figures on them can be compared.
+It shows what more documents would bring. A hash of its id decides whether a document is in the sample, so a smaller
+share is a subset of every larger one. All held-out documents are kept, so that figures on them can be compared.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage, read_stage
-from ctxsim_hf.text.chunks import SHARD_PATTERN, SPLITS, check_chunks, describe_chunks
+from ctxsim_hf.text.chunks import CHUNK_SPLITS, SHARD_PATTERN, check_chunks, describe_chunks
 
-_SEED = 1  # another hash than the one that holds documents out, whose low values training documents lack
+_SEED = 1  # a different hash than the one that holds out documents: training documents have no low values of that
 
 
 @dataclass(kw_only=True)
@@ -35,7 +35,7 @@ class SampleArguments(StageArguments):
 
 
 def run(arguments: SampleArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
+    """Run the stage and return the counts that stage.json records."""
     check_chunks(arguments.chunks)
     inputs = {"chunks": describe_chunks(arguments.chunks)}
     with Stage("sample", arguments, inputs, packages=("pyarrow",)) as stage:
@@ -46,21 +46,21 @@ def run(arguments: SampleArguments) -> dict[str, Any]:
 
 
 def is_sampled(doc_id: str, share: float) -> bool:
-    """Fixed by the id alone, so it does not change when other documents come or go."""
+    """Return whether a document is in the sample, which depends on its id alone and never on other documents."""
     return xxhash.xxh3_64_intdigest(doc_id.encode(), _SEED) < share * 2**64
 
 
 def _sample(stage: Stage, arguments: SampleArguments) -> dict[str, Any]:
     totals: Counter[str] = Counter()
     for shard in tqdm(sorted(Path(arguments.chunks).glob(SHARD_PATTERN)), "sample", unit="shard", disable=None):
-        table = pq.read_table(shard).replace_schema_metadata()  # a shard's counts, which would no longer be true
+        table = pq.read_table(shard).replace_schema_metadata()  # drop the counts of the shard, which no longer hold
         splits, documents = table["split"].to_pylist(), table["doc_id"].to_pylist()
         kept = [
             split == "held_out" or is_sampled(document, arguments.share)
             for split, document in zip(splits, documents, strict=True)
         ]
         table = table.filter(kept)
-        for split in SPLITS:
+        for split in CHUNK_SPLITS:
             part = table.filter(pc.field("split") == split)
             totals[f"documents_{split}"] += len(part["doc_id"].unique())  # no document is in two shards
             totals[f"chunks_{split}"] += len(part)
@@ -70,7 +70,8 @@ def _sample(stage: Stage, arguments: SampleArguments) -> dict[str, Any]:
             with stage.writing(name) as path:
                 pq.write_table(table, path, compression="zstd")
     if not totals["chunks_train"]:
-        raise UserError(f"no training document is in a share of {arguments.share}; take a larger one")
+        raise UserError(f"--share {arguments.share} leaves no training document; choose a larger share")
     return {
-        name: {split: totals[f"{name}_{split}"] for split in SPLITS} for name in ("documents", "chunks", "sentences")
+        name: {split: totals[f"{name}_{split}"] for split in CHUNK_SPLITS}
+        for name in ("documents", "chunks", "sentences")
     }

@@ -1,9 +1,9 @@
-"""The text of a document -> runs of consecutive sentences.
+"""The text of a document -> runs of consecutive sentences, split by sentencex and some rules of our own.
 
-Letters, case and punctuation stay as they came; white space is folded, since a line break inside a sentence is an
-accident of the file; between Chinese or Japanese characters it stands for nothing. A paragraph ends at a blank line
-and so does its last sentence. Thai and Lao do not mark the ends of sentences: with `th` or `lo` as the language, a
-clause, which ends at a space, is taken for a sentence.
+Letters, case and punctuation are kept. White space is collapsed, since a line break inside a sentence means nothing;
+between Chinese or Japanese characters it is removed. A paragraph ends at a blank line, and so does its last sentence.
+Thai and Lao do not mark the ends of sentences: with `th` or `lo` as the language, a clause, which ends at a space, is
+treated as a sentence.
 """
 
 import re
@@ -22,16 +22,16 @@ _NEVER_FIRST = (";", ",", ")", "）", "」", "』")
 _WIDE_STOPS = ("。", "！", "？", "｡")  # no space follows them
 _WIDE = "[\u2e80-\u2fff\u3001-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff]"
 _BREAK_BETWEEN_WIDE = re.compile(rf"\n(?<={_WIDE}\n)(?={_WIDE})")  # a literal first is found fastest
-_KHMER_STOP = re.compile("\u17d4 ?")  # which sentencex does not know
+_KHMER_STOP = re.compile("\u17d4 ?")  # unknown to sentencex
 _SPACE_BETWEEN_THAI = re.compile("(?<=[\u0e00-\u0eff]) (?=[\u0e00-\u0eff])")  # or Lao
 _SPACES_END_CLAUSES = ("th", "lo")
-MIN_CLAUSE_CHARS = 20  # a shorter clause, such as a name, goes with the next
+MIN_CLAUSE_CHARS = 20  # a shorter clause, such as a name, is joined to the next
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Sentences that follow one another. An over-long one is left out and ends its run, so that no context spans the
-    gap it leaves."""
+    """Runs of consecutive sentences. A sentence that is too long is left out and ends its run, so that no context
+    spans the gap."""
 
     runs: list[list[str]]
     too_long: int  # sentences left out
@@ -39,6 +39,7 @@ class Runs:
 
 
 def split_document(text: str, language: str, max_sentence_chars: int) -> Runs:
+    """Split a document into runs of sentences of at most `max_sentence_chars` characters."""
     text, unprintable = clean(text)
     runs: list[list[str]] = [[]]
     too_long = 0
@@ -53,7 +54,7 @@ def split_document(text: str, language: str, max_sentence_chars: int) -> Runs:
 
 
 def split_paragraph(paragraph: str, language: str) -> list[str]:
-    """The sentences of a paragraph; put together again they are the paragraph, but for its white space."""
+    """Split a paragraph into sentences. Joined, they are the paragraph except for its white space."""
     text = " ".join(_BREAK_BETWEEN_WIDE.sub("", paragraph).split())
     ends = {_before_opening_quote(text, end) for end in _ends(text, language)} | set(_ends_in_quotes(text, language))
     ends |= {stop.end() for stop in _KHMER_STOP.finditer(text)}
@@ -71,13 +72,13 @@ def _ends(text: str, language: str) -> Iterator[int]:
 
 
 def _before_opening_quote(text: str, end: int) -> int:
-    """sentencex leaves the opening quote of `He left. "Why?` with the first sentence where quotes are unbalanced."""
+    """Move an end to before an opening quote: sentencex cuts `He left. "Why?` after it if quotes are unbalanced."""
     opening = text[end - 1 : end] in ('"', "“") and text[end - 2 : end - 1] == " " and text[end : end + 1] not in " "
     return end - 1 if opening else end
 
 
 def _ends_in_quotes(text: str, language: str) -> Iterator[int]:
-    """sentencex never cuts inside quotes and brackets, but speech in a novel runs over many sentences."""
+    """Yield the ends of sentences inside quotes and brackets, where sentencex never cuts: speech may be long."""
     for quoted in _QUOTED.finditer(text):
         inside = quoted.group()[1:-1]
         for end in _ends(inside, language):

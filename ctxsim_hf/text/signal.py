@@ -1,4 +1,4 @@
-"""The door for signals: what says how alike two sentences are."""
+"""The protocol of signals, which measure how similar two sentences are."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,9 +7,11 @@ import numpy as np
 
 
 class Signal(Protocol):
-    """An origin weighs signals such as `contexts`, `words` and `encoder`; a higher number means more alike, and 1 that
-    two sentences are equal."""
+    """A measure of similarity. Higher means more similar, and equal sentences have similarity 1.
+
+    An origin combines several signals, such as `contexts`, `words` and `encoder`, by their weights.
+    """
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Return how alike the sentences of each pair are, (pairs,)."""
+        """Return the similarity of each pair, (pairs,)."""
         ...

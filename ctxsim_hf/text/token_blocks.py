@@ -1,4 +1,4 @@
-"""Tokenising chunks in blocks, one for each shard: parquet files -> the flat arrays of tokenized.py."""
+"""Parquet files of chunks -> the flat arrays of tokenized.py, in blocks, one for each shard."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from transformers import TokenizersBackend
 
 SENTENCES_PER_BATCH = 10_000
-STARTS = {  # of the arrays, and of what their differences are called in a block
+STARTS = {  # array of starts -> name of the array of their differences in a block
     "sentence_starts": "tokens_of_sentences",
     "chunk_starts": "sentences_of_chunks",
     "document_starts": "sentences_of_documents",
@@ -56,7 +56,7 @@ class TokenBlocks(FileBlocks):
             lengths += [len(row) for row in ids]
             tokens.append(np.concatenate([np.array(row, self._dtype) for row in ids]))
         chunks = [len(sentences) for sentences in table["sentences"]]
-        # No document is in two shards, and its chunks follow each other.
+        # No document is in two shards, and the chunks of a document are consecutive.
         documents = [
             sum(number for _, number in rows)
             for _, rows in groupby(zip(table["doc_id"], chunks, strict=True), lambda row: row[0])
@@ -84,12 +84,12 @@ class TokenBlocks(FileBlocks):
 
 
 def encode_batches(tokenizer: "TokenizersBackend", sentences: list[str]) -> Iterator[list[list[int]]]:
-    """Yield the token ids of sentences without special tokens, a batch of sentences at a time."""
+    """Yield the token ids of sentences, without special tokens, in batches."""
     for start in range(0, len(sentences), SENTENCES_PER_BATCH):
         batch = sentences[start : start + SENTENCES_PER_BATCH]
         yield tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
 
 
 def starts_of(lengths: np.ndarray) -> np.ndarray:
-    """Return where each of consecutive pieces starts, and where the last ends."""
+    """Return the start of each of consecutive pieces, and the end of the last."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Chunks + a tokenizer -> flat, memory-mapped arrays of token ids, the form all training and scoring reads.
+"""Chunks and a tokenizer -> flat, memory-mapped arrays of token ids, which all training and scoring reads.
 
-A sentence is an index into `sentence_starts`; a context is the index of the sentence taken out, since its neighbours
-in the chunk are its neighbours in the array. The arrays are kept in the Hugging Face cache, named by a digest of what
-they were made from, so every stage after the first finds them there.
+A sentence is an index into `sentence_starts`. A context is the index of the sentence taken out, since its neighbours
+in the chunk are its neighbours in the array. The arrays are kept in the Hugging Face cache, named by a digest of their
+inputs, so every stage after the first finds them there.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from ctxsim_hf.text.token_blocks import STARTS, TokenBlocks, encode_batches, sta
 if TYPE_CHECKING:
     from transformers import TokenizersBackend
 
-FORMAT = 1  # part of the digest: a change of layout must not meet old arrays
+FORMAT = 1  # part of the digest, so that a new layout never reads old arrays
 ARRAYS = ("tokens", *STARTS)
 
 
 @dataclass(frozen=True)
 class TokenizedSentences:
-    """Sentences without special tokens."""
+    """The token ids of sentences, without special tokens."""
 
     tokens: np.ndarray  # (tokens,) ids of all sentences, one after another
     sentence_starts: np.ndarray  # (sentences + 1,) into tokens
@@ -38,23 +38,24 @@ class TokenizedSentences:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Tokens of each sentence."""
+        """Return the number of tokens of each sentence."""
         return np.diff(self.sentence_starts).astype(np.int32)
 
     def pick(self, sentences: np.ndarray) -> "TokenizedSentences":
-        """These sentences alone, in this order, in memory."""
+        """Return the given sentences in the given order, in memory."""
         firsts = self.sentence_starts[sentences]
         starts = starts_of(self.sentence_starts[sentences + 1] - firsts)
         places = np.repeat(firsts - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
         return TokenizedSentences(self.tokens[places], starts)
 
     def followed_by(self, others: "TokenizedSentences") -> "TokenizedSentences":
+        """Return these sentences and then the others, in memory."""
         starts = np.concatenate([self.sentence_starts, self.sentence_starts[-1] + others.sentence_starts[1:]])
         return TokenizedSentences(np.concatenate([self.tokens, others.tokens]), starts)
 
     def padded(self, sentences: np.ndarray, pad: int, max_tokens: int, end: int | None = None) -> np.ndarray:
-        """Token ids of sentences as one matrix, cut after `max_tokens` and padded on the right; with `end`, that id
-        closes each sentence."""
+        """Return the token ids of sentences as one matrix, truncated to `max_tokens` and padded on the right. The id
+        `end`, unless it is None, is appended to each sentence."""
         firsts = self.sentence_starts[sentences]
         lengths = np.minimum(self.sentence_starts[sentences + 1] - firsts, max_tokens)
         extra = 0 if end is None else 1
@@ -70,7 +71,7 @@ class TokenizedSentences:
 
 @dataclass(frozen=True)
 class TokenizedChunks(TokenizedSentences):
-    """Sentences of one split."""
+    """The sentences of one split, and where its chunks and documents start."""
 
     chunk_starts: np.ndarray  # (chunks + 1,) into sentences
     document_starts: np.ndarray  # (documents + 1,) into sentences
@@ -81,31 +82,31 @@ class TokenizedChunks(TokenizedSentences):
 
     @property
     def num_contexts(self) -> int:
-        """Contexts of all chunks: every sentence but the first and the last of each."""
+        """Return the number of contexts: every sentence of a chunk but the first and the last has one."""
         return len(self) - 2 * self.num_chunks
 
     def context_rows(self, contexts: np.ndarray) -> np.ndarray:
-        """Number contexts through all chunks, without the sentences that are none."""
+        """Return the numbers of contexts, counting contexts only, through all chunks."""
         return contexts - 2 * self.chunks_of(contexts) - 1
 
     def contexts_at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the contexts that have these numbers: the inverse of `context_rows`."""
+        """Return the contexts with the given numbers: the inverse of `context_rows`."""
         first_rows = self.chunk_starts - 2 * np.arange(len(self.chunk_starts))
         return rows + 2 * (np.searchsorted(first_rows, rows, side="right") - 1) + 1
 
     def context_ranges(self, chunks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first context of each of these chunks, and the first sentence after its last context."""
+        """Return the first context of each chunk, and the sentence after its last context."""
         return self.chunk_starts[chunks] + 1, self.chunk_starts[chunks + 1] - 1
 
     def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
-        """The contexts of these chunks, in order: every sentence but the first and the last of each."""
+        """Return the contexts of the given chunks, in order: every sentence but the first and the last of each."""
         firsts, ends = self.context_ranges(chunks)
         counts = ends - firsts
         before = np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(firsts, counts) + np.arange(counts.sum()) - before
 
     def neighbours(self, contexts: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Left and right sentences of each context, twice (contexts, width), nearest first, -1 beyond the chunk."""
+        """Return the left and right sentences of each context, nearest first, -1 for none: both (contexts, width)."""
         chunk = self.chunks_of(contexts)
         steps = np.arange(1, width + 1)
         left, right = contexts[:, None] - steps, contexts[:, None] + steps
@@ -114,28 +115,36 @@ class TokenizedChunks(TokenizedSentences):
         return left, right
 
     def chunks_of(self, sentences: np.ndarray) -> np.ndarray:
+        """Return the chunk of each sentence."""
         return np.searchsorted(self.chunk_starts, sentences, side="right") - 1
 
     def documents_of(self, sentences: np.ndarray) -> np.ndarray:
+        """Return the document of each sentence."""
         return np.searchsorted(self.document_starts, sentences, side="right") - 1
 
 
+def find_tokenizer_file(folder: str | Path) -> Path:
+    """Return the tokenizer.json of a folder; refuse a folder without one."""
+    path = Path(folder) / "tokenizer.json"
+    if not path.exists():
+        raise UserError(f"expected a file tokenizer.json in {str(folder)!r}, but there is none")
+    return path
+
+
 def tokenize_sentences(tokenizer: "TokenizersBackend", sentences: Sequence[str]) -> TokenizedSentences:
-    """Any sentences, in memory."""
+    """Tokenise any sentences, in memory."""
     rows = [np.array(row, dtype=np.int64) for batch in encode_batches(tokenizer, list(sentences)) for row in batch]
     tokens = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
     return TokenizedSentences(tokens, starts_of(np.array([len(row) for row in rows], dtype=np.int64)))
 
 
 def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str, workers: int = 1) -> TokenizedChunks:
-    """Return the tokenised sentences of one split, from the cache or made now by `workers` processes."""
+    """Return the tokenised sentences of one split, from the cache or computed by `workers` processes."""
     check_chunks(chunks, split)
-    tokenizer_file = Path(tokenizer_folder) / "tokenizer.json"
-    if not tokenizer_file.exists():
-        raise UserError(f"no tokenizer in {str(tokenizer_folder)!r}: expected a file tokenizer.json there")
+    tokenizer_file = find_tokenizer_file(tokenizer_folder)
 
     def build(folder: Path) -> None:
-        blocks = folder.with_suffix(".blocks")  # beside the folder, so that those finished outlive an interruption
+        blocks = folder.with_suffix(".blocks")  # beside the folder, so that finished blocks survive an interruption
         work = TokenBlocks(blocks, folder, Path(chunks), Path(tokenizer_folder), split)
         execute(work, LocalExecutor(workers, f"tokenize {split}"))
 
@@ -144,5 +153,5 @@ def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str
 
 
 def open_tokenized(folder: Path) -> TokenizedChunks:
-    """The arrays in a folder, memory-mapped."""
+    """Open the arrays in a folder, memory-mapped."""
     return TokenizedChunks(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS))

@@ -1,8 +1,8 @@
 """Chunks -> a fast tokenizer, a stage: `ctxsim train-tokenizer`.
 
-Sentencepiece's unigram model with byte fallback, trained on a bounded sample of the training sentences and rebuilt as
-a `tokenizers` model with equal ids, so that `AutoTokenizer` opens it with no custom code. Special tokens and their ids
-are RoBERTa's, so a RoBERTa can be trained from scratch on it.
+It is sentencepiece's unigram model with byte fallback, trained on a bounded sample of the training sentences and
+converted to a `tokenizers` model with equal ids, so that `AutoTokenizer` opens it without custom code. The special
+tokens and their ids are RoBERTa's, so that a RoBERTa can be trained from scratch with it.
 """
 
 import io
@@ -28,32 +28,32 @@ from ctxsim_hf.runtime.stage import Stage, read_stage, verify_files
 from ctxsim_hf.runtime.validation import Count, Seed
 from ctxsim_hf.text.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
 
-SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, as RoBERTa's; <mask> comes last
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, as in RoBERTa; <mask> comes last
 MASK_TOKEN = "<mask>"
 NUM_BYTES = 256
-# Every printable ASCII character is a piece of its own, whatever the corpus: plain text never needs byte fallback.
+# Every printable ASCII character is a piece, whatever the corpus, so that plain text never needs byte fallback.
 ASCII = "".join(character for character in string.printable if not character.isspace())
-SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + NUM_BYTES + len(ASCII) + 100
+MIN_VOCABULARY = len(SPECIAL_TOKENS) + NUM_BYTES + len(ASCII) + 100
 
 
 @dataclass(kw_only=True)
 class TokenizerArguments(StageArguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
-    vocab_size: Annotated[int, Ge(SMALLEST_VOCABULARY)] = HfArg(
+    vocab_size: Annotated[int, Ge(MIN_VOCABULARY)] = HfArg(
         default=16_000, help="Size of the vocabulary, special tokens included."
     )
-    lowercase: bool = HfArg(default=False, help="Fold case, inside the tokenizer.")
+    lowercase: bool = HfArg(default=False, help="Lowercase text in the tokenizer.")
     max_sample_sentences: Count = HfArg(
-        default=200_000, help="Train on at most so many sentences, so that memory stays flat on any corpus."
+        default=200_000, help="Maximum number of sentences to train on, which bounds memory on any corpus."
     )
-    max_length: Count = HfArg(default=512, help="Longest input in tokens that a model behind the tokenizer takes.")
+    max_length: Count = HfArg(default=512, help="Maximum number of tokens in the input of a model.")
     seed: Seed = HfArg(default=0, help="Seed of the sample.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "chunks")
 
 
 def run(arguments: TokenizerArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
+    """Run the stage and return the counts that stage.json records."""
     chunked = read_stage(arguments.chunks, *COMMANDS)
     verify_files(arguments.chunks, chunked, digests=False)
     inputs = {"chunks": describe_chunks(arguments.chunks)}
@@ -72,7 +72,7 @@ def run(arguments: TokenizerArguments) -> dict[str, Any]:
 
 
 class _Sample:
-    """Training sentences, normalised: each is in or out by a hash of its place, so the sample needs no memory."""
+    """A sample of normalised training sentences, chosen by a hash of their position, so that it needs no memory."""
 
     def __init__(self, chunks: Path, share: float, seed: int, normalizer: normalizers.Normalizer) -> None:
         self.shards = sorted(chunks.glob(SHARD_PATTERN))
@@ -92,11 +92,12 @@ class _Sample:
 
 
 def build_normalizer(lowercase: bool) -> normalizers.Normalizer:
+    """Return the normalizer: NFKC, lower case if asked for, and single spaces."""
     return normalizers.Sequence(
         [
             normalizers.NFKC(),
             *([normalizers.Lowercase()] if lowercase else []),
-            normalizers.Replace("▁", " "),  # sentencepiece's own sign for a space
+            normalizers.Replace("▁", " "),  # the sign of sentencepiece for a space
             normalizers.Replace(Regex(r"\s+"), " "),
             normalizers.Strip(),
         ]
@@ -106,8 +107,8 @@ def build_normalizer(lowercase: bool) -> normalizers.Normalizer:
 def train_sentencepiece(sentences: Iterable[str], vocab_size: int) -> SentencePieceProcessor:
     """Train a sentencepiece model on `sentences`, which are normalised already.
 
-    Where they have more characters than the vocabulary has room for, as Chinese may, the most frequent ones take half
-    of the room and the others are left to byte fallback; `sentences` are then read twice.
+    If they have more distinct characters than the vocabulary has room for, as Chinese may, the most frequent ones take
+    half of the room and the others are left to byte fallback; `sentences` are then read twice.
     """
     characters: Counter[str] = Counter()
 
@@ -118,7 +119,7 @@ def train_sentencepiece(sentences: Iterable[str], vocab_size: int) -> SentencePi
 
     try:
         return _train(counted(), vocab_size)
-    except RuntimeError:  # sentencepiece has no other kind, and finds out before it begins to train
+    except RuntimeError:  # the only type that sentencepiece raises; it checks this before it trains
         room = (vocab_size - len(SPECIAL_TOKENS) - NUM_BYTES - len(ASCII)) // 2
         if len(characters) <= room:
             raise
@@ -148,17 +149,17 @@ def _train(sentences: Iterator[str], vocab_size: int) -> SentencePieceProcessor:
             minloglevel=2,
         )
     except RuntimeError as error:
-        if "KeyboardInterrupt" in str(error):  # whatever stops its iterator comes out as a RuntimeError
+        if "KeyboardInterrupt" in str(error):  # any exception in its iterator becomes a RuntimeError
             raise KeyboardInterrupt from error
         raise
     return SentencePieceProcessor(model_proto=model.getvalue())
 
 
 def build_tokenizer(model: SentencePieceProcessor, normalizer: normalizers.Normalizer) -> Tokenizer:
-    """The same ids as sentencepiece gives, from a `tokenizers` model."""
+    """Convert a sentencepiece model to a `tokenizers` model that gives the same ids."""
     pieces = [(model.id_to_piece(i), model.get_score(i)) for i in range(model.vocab_size())]
     reserved = len(SPECIAL_TOKENS) + NUM_BYTES
-    # Sentencepiece never matches its special and byte pieces in a text; here nothing but a low score prevents it.
+    # Sentencepiece never matches its special and byte pieces in text; here a low score prevents it.
     lowest = min(score for _, score in pieces[reserved:])
     vocabulary = [(piece, lowest - 1000) for piece, _ in pieces[:reserved]] + pieces[reserved:]
     tokenizer = Tokenizer(Unigram(vocabulary, unk_id=SPECIAL_TOKENS.index("<unk>"), byte_fallback=True))
@@ -177,6 +178,7 @@ def build_tokenizer(model: SentencePieceProcessor, normalizer: normalizers.Norma
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:
+    """Save a tokenizer with RoBERTa's special tokens to a folder."""
     from transformers import TokenizersBackend
 
     TokenizersBackend(
@@ -190,6 +192,6 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:
         mask_token=AddedToken(MASK_TOKEN, lstrip=True),
         model_max_length=max_length,
         model_input_names=["input_ids", "attention_mask"],
-        # A document may well speak of "<s>"; it means three characters then, not the start of a sentence.
+        # In the text of a document, "<s>" means three characters and not the start of a sentence.
         split_special_tokens=True,
     ).save_pretrained(folder)

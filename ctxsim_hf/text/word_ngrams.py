@@ -1,8 +1,8 @@
 """Sentences -> 64-bit keys of their words and word bigrams, the terms of the TF-IDF index.
 
 The key of a word is its xxh3 hash; the key of a bigram mixes those of its two words. Two different terms share a key
-with a chance of 2**-64, so that among the 25 million terms of a million chunks the chance of even one such pair is
-2e-5: they are left unhandled, and no vocabulary needs to be kept.
+with probability 2**-64. Among the 25 million terms of a million chunks, the probability of even one collision is 2e-5,
+so collisions are ignored and no vocabulary is kept.
 """
 
 from collections.abc import Sequence
@@ -18,29 +18,29 @@ NGRAMS = ("uni+bigrams", "bigrams")
 
 
 class NgramKeys:
-    """Makes the keys of sentences; remembers those of recent words, since most words come again.
+    """Computes the keys of sentences, with a cache of word keys.
 
     Args:
         ngrams (`str`): `uni+bigrams` or `bigrams`.
-        words_remembered (`int`): How many words; forgetting them all when there are more keeps memory flat.
+        max_cached_words (`int`): The cache is cleared when it holds more words, which bounds memory.
     """
 
-    def __init__(self, ngrams: str, words_remembered: int = 1 << 20) -> None:
+    def __init__(self, ngrams: str, max_cached_words: int = 1 << 20) -> None:
         if ngrams not in NGRAMS:
             raise UserError(f"ngrams must be one of {', '.join(NGRAMS)}, got {ngrams!r}")
         self.unigrams = ngrams == "uni+bigrams"
-        self._words_remembered = words_remembered
+        self._max_cached_words = max_cached_words
         self._word_keys = _WordKeys()
 
     def __call__(self, sentences: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The key of every n-gram and the number of its sentence, in order. No bigram crosses a sentence's end."""
-        if len(self._word_keys) > self._words_remembered:
+        """Return the key of every n-gram and the number of its sentence, in order. No bigram spans two sentences."""
+        if len(self._word_keys) > self._max_cached_words:
             self._word_keys.clear()
         split = [words(sentence) for sentence in sentences]
         lengths = np.fromiter(map(len, split), np.int64, len(split))
         sentence_of = np.repeat(np.arange(len(split)), lengths)
         keys = np.fromiter(map(self._word_keys.__getitem__, chain.from_iterable(split)), np.uint64, len(sentence_of))
-        # (words, 2): the word alone, and after the word before it
+        # (words, 2): the word, and the bigram of the previous word and it
         terms = np.stack([keys, mix(np.roll(keys, 1), keys)], axis=1)
         wanted = np.stack([np.full(len(keys), self.unigrams), np.diff(sentence_of, prepend=-1) == 0], axis=1)
         return terms[wanted], np.repeat(sentence_of, wanted.sum(axis=1))
@@ -53,7 +53,7 @@ class _WordKeys(dict[str, int]):
 
 
 def mix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Keys of bigrams: the order of the words counts, and every bit of both reaches every bit (as in SplitMix64)."""
+    """Return the keys of bigrams. Word order matters, and every bit affects every bit of the key, as in SplitMix64."""
     mixed = first * np.uint64(0x9E3779B97F4A7C15) + second
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

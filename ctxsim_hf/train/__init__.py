@@ -1,1 +1,1 @@
-"""The training loop over accelerate; no model of ours is named here."""
+"""The training loop over accelerate, which knows no particular model."""

@@ -1,6 +1,6 @@
-"""Where a training run is, on disk: accelerate's state (weights, optimizer, random generators) and our progress.
+"""Checkpoints of a training run: the state of accelerate (weights, optimizer, random generators) and our progress.
 
-A checkpoint gets its name when it is whole, so one that exists can be trusted.
+A checkpoint is renamed when it is whole, so one that exists can be trusted.
 """
 
 import math
@@ -17,22 +17,24 @@ from ctxsim_hf.runtime.files import read_json, write_json
 
 @dataclass
 class Progress:
-    layout: list[Any]  # number of processes and precision: with others, a run would go on as another run
+    """How far a training run has come, and its history."""
+
+    layout: list[Any]  # number of processes and precision, which must not change when a run resumes
     step: int = 0
     epoch: int = 0
     step_in_epoch: int = 0
     seconds: float = 0.0
     tokens: int = 0
-    loss: float = math.nan  # mean since the look before the last
+    loss: float = math.nan  # mean over the last interval of logging
     history: list[dict[str, float]] = field(default_factory=list)  # losses and evaluations, by step
 
 
 def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, keep: int) -> None:
-    """Called by every process; `keep` checkpoints stay."""
+    """Save a checkpoint and remove all but the last `keep`. Every process must call it."""
     name = f"step-{progress.step:08d}"
     temporary = folder / f"{name}.tmp"
     accelerator.save_state(str(temporary))
-    accelerator.wait_for_everyone()  # each process writes its generators' states there
+    accelerator.wait_for_everyone()  # each process writes the states of its generators
     if accelerator.is_main_process:
         write_json(temporary / "progress.json", asdict(progress))
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -43,19 +45,20 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, 
 
 
 def load_checkpoint(accelerator: Accelerator, checkpoint: Path, layout: list[Any]) -> Progress:
-    """Refuses one of a run that had another layout."""
+    """Load a checkpoint; refuse one of a run with another layout."""
     progress = Progress(**read_json(checkpoint / "progress.json"))
     if progress.layout != layout:
         processes, precision = progress.layout
         raise UserError(
-            f"the run was on {processes} process(es) with mixed precision {precision!r} when {str(checkpoint)!r} was "
-            f"saved, now it is on {layout[0]} with {layout[1]!r}; go on as before, or start anew with --overwrite"
+            f"{str(checkpoint)!r} was saved on {processes} process(es) with mixed precision {precision!r}, but this "
+            f"run is on {layout[0]} with {layout[1]!r}; resume as before, or start again with --overwrite"
         )
     accelerator.load_state(str(checkpoint))
     return progress
 
 
 def last_checkpoint(folder: Path) -> Path | None:
+    """Return the latest checkpoint in a folder, or None."""
     return max(_checkpoints(folder), default=None)
 
 

@@ -1,9 +1,9 @@
-"""One training loop over accelerate for every model.
+"""A model and its batches -> trained weights: one loop over accelerate for every model.
 
-A step is `gradient_accumulation_steps` batches on each process; batch k of an epoch goes to process k modulo their
-number, so two processes do what one does with twice the accumulation. Everything random is drawn from the seed and
-the step, or from generators that checkpoints restore: a run that was interrupted, or killed between two checkpoints,
-ends with the same weights, bit for bit, as one that was not.
+A step is `gradient_accumulation_steps` batches on each process. Batch k of an epoch goes to process k modulo the
+number of processes, so two processes do what one does with twice the accumulation. All randomness comes from the seed
+and the step, or from generators that checkpoints restore: a run that was interrupted, or killed between two
+checkpoints, ends with the same weights, bit for bit, as one that was not.
 """
 
 import math
@@ -25,22 +25,23 @@ from ctxsim_hf.train.interruption import Interruption
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 
-class Task(Protocol):
-    """What the loop needs to know of a model and its data."""
+class TrainingTask(Protocol):
+    """A model and its data, as the loop needs them."""
 
     model: PreTrainedModel
 
     def batches(self, epoch: int) -> Sequence[Any]:
-        """The batches of an epoch, the same whenever asked."""
+        """Return the batches of an epoch, the same on every call."""
 
     def collate(self, batch: Any, step: int) -> dict[str, torch.Tensor]:
-        """Tensors for the model's forward; anything random is drawn from the seed and the step."""
+        """Return the arguments of the model's `forward`; anything random must depend on the seed and the step only."""
 
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
-        """Figures on held-out documents."""
+        """Return figures on held-out data."""
 
 
 def make_accelerator(arguments: LoopArguments) -> Accelerator:
+    """Make the accelerator of a run and set the seed."""
     try:
         accelerator = Accelerator(
             gradient_accumulation_steps=arguments.gradient_accumulation_steps,
@@ -49,16 +50,16 @@ def make_accelerator(arguments: LoopArguments) -> Accelerator:
             project_dir=arguments.output + ".tracking" if arguments.report_to else None,
         )
     except ValueError as error:  # an unknown tracker or precision
-        raise UserError(f"accelerate refuses --report-to or --mixed-precision: {error}") from error
+        raise UserError(f"accelerate does not accept --report-to or --mixed-precision: {error}") from error
     torch.manual_seed(arguments.seed)
     return accelerator
 
 
-def train(task: Task, arguments: LoopArguments, folder: Path, accelerator: Accelerator) -> dict[str, Any]:
-    """Train `task.model`, keeping checkpoints under `folder`; returns the final figures."""
+def train(task: TrainingTask, arguments: LoopArguments, folder: Path, accelerator: Accelerator) -> dict[str, Any]:
+    """Train `task.model` with checkpoints in `folder`, and return the final figures."""
     run = _Run(task, arguments, folder / "checkpoints", accelerator)
-    with _memory_errors_named(), Interruption() as interruption:
-        run.go(interruption)
+    with explain_memory_errors(), Interruption() as interruption:
+        run.train(interruption)
     metrics = task.evaluate(accelerator.unwrap_model(run.model))
     run.log(metrics, "eval/")
     if accelerator.is_main_process:
@@ -72,7 +73,9 @@ def train(task: Task, arguments: LoopArguments, folder: Path, accelerator: Accel
 
 
 class _Run:
-    def __init__(self, task: Task, arguments: LoopArguments, checkpoints: Path, accelerator: Accelerator) -> None:
+    def __init__(
+        self, task: TrainingTask, arguments: LoopArguments, checkpoints: Path, accelerator: Accelerator
+    ) -> None:
         self.task, self.arguments, self.checkpoints, self.accelerator = task, arguments, checkpoints, accelerator
         self.peak_rate = float(arguments.learning_rate or 1e-3)
         optimizer = torch.optim.AdamW(
@@ -80,16 +83,16 @@ class _Run:
             lr=self.peak_rate,
             betas=(0.9, 0.999),
             weight_decay=arguments.weight_decay,
-            fused=accelerator.device.type == "cpu",  # on a GPU, fused and scaled fp16 gradients do not mix
+            fused=accelerator.device.type == "cpu",  # on a GPU, fused AdamW does not work with scaled fp16 gradients
         )
         self.model, self.optimizer = accelerator.prepare(task.model, optimizer)
         self.batches_per_step = accelerator.num_processes * arguments.gradient_accumulation_steps
         self.progress = Progress(layout=[accelerator.num_processes, accelerator.mixed_precision])
         self.total_steps = self._total_steps()
-        torch.manual_seed(arguments.seed + accelerator.process_index)  # no two processes drop the same units
+        torch.manual_seed(arguments.seed + accelerator.process_index)  # so that each process has its own dropout
         self._resume()
-        self._recent: list[torch.Tensor] = []  # losses since the last look
-        self._norms: list[torch.Tensor] = []  # and lengths of gradients
+        self._losses: list[torch.Tensor] = []  # since the last logging
+        self._gradient_norms: list[torch.Tensor] = []
         if arguments.report_to:
             accelerator.init_trackers("ctxsim", config={k: str(v) for k, v in arguments.recorded().items()})
 
@@ -97,12 +100,12 @@ class _Run:
         per_epoch = len(self.task.batches(0)) // self.batches_per_step
         if per_epoch == 0:
             raise UserError(
-                f"{len(self.task.batches(0))} batches are too few for one step of {self.batches_per_step}; "
+                f"expected at least {self.batches_per_step} batches for one step, got {len(self.task.batches(0))}; "
                 "lower --tokens-per-batch or --gradient-accumulation-steps, or add documents"
             )
         return self.arguments.max_steps or max(1, math.ceil(self.arguments.epochs * per_epoch))
 
-    def go(self, interruption: Interruption) -> None:
+    def train(self, interruption: Interruption) -> None:
         started, seconds_before = time.monotonic(), self.progress.seconds
         bar = tqdm(
             total=self.total_steps,
@@ -111,34 +114,34 @@ class _Run:
             unit="step",
             disable=None if self.accelerator.is_main_process else True,
         )
-        if self.progress.step and self._done():  # it was interrupted at the very end
+        if self.progress.step and self._done():  # interrupted after the last step
             return
         self.model.train()
         with bar:
             for batches in self._steps():
-                self._one_step(batches)
-                self.progress.seconds = self._one_clock(seconds_before + time.monotonic() - started)
+                self._train_step(batches)
+                self.progress.seconds = self._agree_on_seconds(seconds_before + time.monotonic() - started)
                 bar.update()
                 done = self._done()
                 if not done and self.progress.step % self.arguments.log_every:
                     continue
-                self._look(bar)  # stops at a broken model, so no checkpoint ever holds one
-                interrupted = self._agreed(interruption.came)
+                self._log_loss(bar)  # raises if the loss is not finite, so that no checkpoint holds a broken model
+                interrupted = self._any_process(interruption.requested)
                 if done and not interrupted:
                     return
-                if not done and self._passed(self.arguments.eval_every):
+                if not done and self._is_due(self.arguments.eval_every):
                     self._evaluate()
-                if interrupted or self._passed(self.arguments.checkpoint_every):
+                if interrupted or self._is_due(self.arguments.checkpoint_every):
                     self._save()
                 if interrupted:
                     raise KeyboardInterrupt
 
-    def _passed(self, interval: int) -> bool:
-        """Whether a multiple of the interval lies between the last look and now."""
+    def _is_due(self, interval: int) -> bool:
+        """Return whether a multiple of the interval was passed since the last logging."""
         return self.progress.step // interval > (self.progress.step - self.arguments.log_every) // interval
 
     def _steps(self) -> Iterator[list[Any]]:
-        """This process's batches for each step, from where the run is, epoch after epoch."""
+        """Yield the batches of this process for each step, starting at the current one, epoch after epoch."""
         while True:
             plan = self.task.batches(self.progress.epoch)
             while (self.progress.step_in_epoch + 1) * self.batches_per_step <= len(plan):
@@ -151,7 +154,7 @@ class _Run:
                 ]
             self.progress.epoch, self.progress.step_in_epoch = self.progress.epoch + 1, 0
 
-    def _one_step(self, batches: list[Any]) -> None:
+    def _train_step(self, batches: list[Any]) -> None:
         factor = learning_rate_factor(self._share_done(), self.arguments.warmup, self.arguments.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = self.peak_rate * factor
@@ -165,13 +168,13 @@ class _Run:
                 self.accelerator.backward(loss)
                 if self.accelerator.sync_gradients:
                     norm = self.accelerator.clip_grad_norm_(self.model.parameters(), self.arguments.max_grad_norm)
-                    self._norms.append(norm)
+                    self._gradient_norms.append(norm)
                 self.optimizer.step()
                 self.optimizer.zero_grad()
-            self._recent.append(loss.detach())
+            self._losses.append(loss.detach())
 
     def _share_done(self) -> float:
-        """How much of the run is behind: by steps, or by time where that is shorter."""
+        """Return the share of the run that is done, by steps or by time, whichever is larger."""
         share = (self.progress.step - 1) / self.total_steps
         if self.arguments.max_train_minutes:
             share = max(share, self.progress.seconds / 60 / self.arguments.max_train_minutes)
@@ -181,31 +184,31 @@ class _Run:
         limit = self.arguments.max_train_minutes
         return self.progress.step >= self.total_steps or bool(limit and self.progress.seconds / 60 >= limit)
 
-    def _one_clock(self, seconds: float) -> float:
-        """The mean of all processes' clocks where rates and the end depend on the time: with a clock of its own each
-        would take steps of its own length, and the copies of the model would drift apart."""
+    def _agree_on_seconds(self, seconds: float) -> float:
+        """Return the mean over all processes if the learning rate depends on time: with its own clock, each process
+        would use its own rate, and the copies of the model would drift apart."""
         if self.accelerator.num_processes == 1 or not self.arguments.max_train_minutes:
             return seconds
         clocks = torch.tensor([seconds], device=self.accelerator.device)
         return float(self.accelerator.reduce(clocks, "mean").item())
 
-    def _agreed(self, wish: bool) -> bool:
-        """Whether any process wants to stop: all must stop at the same step."""
+    def _any_process(self, requested: bool) -> bool:
+        """Return whether any process was asked to stop: all must stop at the same step."""
         if self.accelerator.num_processes == 1:
-            return wish
-        wishes = torch.tensor([float(wish)], device=self.accelerator.device)
-        return bool(self.accelerator.reduce(wishes, "sum").item() > 0)
+            return requested
+        requests = torch.tensor([float(requested)], device=self.accelerator.device)
+        return bool(self.accelerator.reduce(requests, "sum").item() > 0)
 
-    def _look(self, bar: tqdm) -> None:
-        """Fetch the mean loss since the last look; stop where it is no number, or where a step was none."""
-        loss = self.accelerator.reduce(torch.stack(self._recent).mean(), "mean").item()
-        longest = torch.stack(self._norms).max().item()
-        self._recent.clear()
-        self._norms.clear()
+    def _log_loss(self, bar: tqdm) -> None:
+        """Log the mean loss since the last call; raise an error if it or a gradient is not finite."""
+        loss = self.accelerator.reduce(torch.stack(self._losses).mean(), "mean").item()
+        largest = torch.stack(self._gradient_norms).max().item()
+        self._losses.clear()
+        self._gradient_norms.clear()
         broken = None if math.isfinite(loss) else f"the loss became {loss}"
-        # With fp16 a gradient that is no number is part of finding its scale, and such a step is left out.
-        if not math.isfinite(longest) and self.accelerator.mixed_precision != "fp16":
-            broken = broken or f"a gradient became {longest}"
+        # With fp16, gradients overflow while the scale is searched for, and such steps are skipped.
+        if not math.isfinite(largest) and self.accelerator.mixed_precision != "fp16":
+            broken = broken or f"a gradient became {largest}"
         if broken:
             last = last_checkpoint(self.checkpoints)
             kept = f"the last good checkpoint is {str(last)!r}" if last else "there is no checkpoint yet"
@@ -219,6 +222,7 @@ class _Run:
         self.log({"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}, "train/")
 
     def log(self, values: dict[str, float], prefix: str) -> None:
+        """Add values to the history and send them to the trackers."""
         values = {prefix + name: value for name, value in values.items()}
         self.progress.history.append({"step": self.progress.step, **values})
         self.accelerator.log(values, step=self.progress.step)
@@ -239,11 +243,11 @@ class _Run:
         if last is not None:
             self.progress = load_checkpoint(self.accelerator, last, self.progress.layout)
             if self.accelerator.is_main_process:
-                tqdm.write(f"going on from step {self.progress.step}")
+                tqdm.write(f"resuming from step {self.progress.step}")
 
 
 def learning_rate_factor(share_done: float, warmup: float, schedule: str) -> float:
-    """Share of the peak rate: up from 0 during the warm-up, then as the schedule says, down to 0 at the end."""
+    """Return the share of the peak learning rate: it rises from 0 during the warm-up, then follows the schedule."""
     if share_done < warmup:
         return share_done / warmup
     rest = (share_done - warmup) / max(1e-9, 1 - warmup)
@@ -251,7 +255,8 @@ def learning_rate_factor(share_done: float, warmup: float, schedule: str) -> flo
 
 
 @contextmanager
-def _memory_errors_named() -> Iterator[None]:
+def explain_memory_errors() -> Iterator[None]:
+    """Turn errors of memory into a `UserError` that says what to do."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:

@@ -1,5 +1,7 @@
-"""A training run as a stage: the main process keeps the folder, all processes train, and the folder ends up holding
-the model, its tokenizer, metrics.json, history.json and stage.json."""
+"""A training task -> a stage folder with the model, its tokenizer, metrics.json, history.json and stage.json.
+
+The main process owns the folder, and all processes train.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -10,9 +12,9 @@ from accelerate import Accelerator
 from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.files import read_json, write_json
-from ctxsim_hf.runtime.processes import enter_on_main_process, seen_by_all
+from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
-from ctxsim_hf.train.loop import Task, make_accelerator, train
+from ctxsim_hf.train.loop import TrainingTask, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 PACKAGES = ("accelerate", "torch", "transformers")
@@ -24,22 +26,30 @@ def run_training(
     arguments: LoopArguments,
     inputs: dict[str, Any],
     tokenizer: TokenizersBackend,
-    make_task: Callable[[], Task],
+    make_task: Callable[[], TrainingTask],
     fit: Callable[..., dict[str, Any]] = train,
 ) -> dict[str, Any]:
-    """Train what `make_task` makes and leave it in `arguments.output`; returns the counts of stage.json. `fit` is
-    the loop, or something else of its signature that sets the weights."""
+    """Train a task, save the model to `arguments.output`, and return the counts of stage.json.
+
+    Args:
+        command (`str`): The verb.
+        arguments (`LoopArguments`): Flags of the run.
+        inputs (`dict[str, Any]`): JSON-ready description of the inputs.
+        tokenizer (`TokenizersBackend`): Saved beside the model.
+        make_task (`Callable[[], TrainingTask]`): Makes the task, first on the main process, which fills the caches.
+        fit (`Callable`): Sets the weights; the training loop, or another function of the same signature.
+    """
     accelerator = make_accelerator(arguments)
     stage = Stage(command, arguments, inputs, PACKAGES)
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
-            if not seen_by_all(stage.has(METRICS_FILE)):
+            if not broadcast_from_main(stage.has(METRICS_FILE)):
                 _train(stage, arguments, tokenizer, make_task, fit, accelerator)
             if accelerator.is_main_process:
                 finish_with_metrics(stage, "checkpoints")
     accelerator.wait_for_everyone()
-    # Not its end_training, after which no other stage could use these processes.
+    # Not `end_training`, which would also end the process group, and other stages may follow.
     for tracker in accelerator.trackers:
         tracker.finish()
     counts: dict[str, Any] = read_stage(arguments.output, command)["counts"]
@@ -50,24 +60,24 @@ def _train(
     stage: Stage,
     arguments: LoopArguments,
     tokenizer: TokenizersBackend,
-    make_task: Callable[[], Task],
+    make_task: Callable[[], TrainingTask],
     fit: Callable[..., dict[str, Any]],
     accelerator: Accelerator,
 ) -> None:
     if accelerator.is_main_process:
         stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
-    with accelerator.main_process_first():  # it fills the caches that the others read
+    with accelerator.main_process_first():  # it fills the caches that the other processes read
         task = make_task()
     metrics = fit(task, arguments, stage.folder, accelerator)
-    state_dict = accelerator.get_state_dict(task.model)  # every process takes part in gathering it
+    state_dict = accelerator.get_state_dict(task.model)  # gathered from every process
     if accelerator.is_main_process:
         task.model.save_pretrained(stage.folder, state_dict=state_dict)
         tokenizer.save_pretrained(stage.folder)
         write_json(stage.folder / METRICS_FILE, metrics)
 
 
-def finish_with_metrics(stage: Stage, scaffold: str) -> None:
-    """Take away the folder that training leaned on, and seal the stage. Metrics are the last that training writes:
-    where they are, a run that was killed in here need not train again."""
-    shutil.rmtree(stage.folder / scaffold, ignore_errors=True)
+def finish_with_metrics(stage: Stage, temporary: str) -> None:
+    """Remove the temporary folder of training and finish the stage. Training writes the metrics last: once they exist,
+    a run that is killed here need not train again."""
+    shutil.rmtree(stage.folder / temporary, ignore_errors=True)
     stage.finish(read_json(stage.folder / METRICS_FILE))

@@ -1,4 +1,4 @@
-"""The page of the Space: two sentences in; their similarity, its spread and the contexts that explain it out."""
+"""Show the similarity of two sentences, its spread and the contexts that explain it: the page of the Space."""
 
 import os
 
@@ -12,15 +12,16 @@ COLUMNS = ["who fits", "context", "fit of the first", "fit of the second", "docu
 WIDTHS = ["10%", "50%", "12%", "12%", "16%"]
 NOTE = """
 Two sentences are alike if they fit the same contexts. The **similarity** is 1 for equal sentences and around 0 for
-sentences that have nothing to do with each other (far above 0 where the origin compares by `cosine`).
-The **spread** says how far it moves when other contexts are drawn.
-A **fit** is counted in deviations above what background sentences of the corpus reach in the same context.
+unrelated sentences (far above 0 where the origin compares by `cosine`).
+The **spread** is its standard deviation when other contexts are drawn.
+A **fit** is given in standard deviations above the mean of background sentences of the corpus in the same context.
 """
 
 origin = OriginSimilarity.from_pretrained(os.environ.get("CTXSIM_ORIGIN", DEFAULT_ORIGIN))
 
 
 def compare(sentence1: str, sentence2: str) -> tuple[str, str, list[list[str]]]:
+    """Return the similarity, its spread and rows of the contexts that explain it."""
     if not sentence1.strip() or not sentence2.strip():
         raise gr.Error("Type two sentences.")
     try:

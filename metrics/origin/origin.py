@@ -1,4 +1,4 @@
-"""Origin as an `evaluate` metric: how alike are predictions and references, by the contexts they fit."""
+"""Provide Origin as an `evaluate` metric: the similarity of predictions and references by the contexts they fit."""
 
 import math
 from collections.abc import Sequence
@@ -30,16 +30,16 @@ _CITATION = """
 _KWARGS_DESCRIPTION = """
 Args:
     predictions (`list` of `str`): One side of the pairs.
-    references (`list` of `str`): The other side, as many.
+    references (`list` of `str`): The other side, of the same length.
     origin (`str`): Folder made by `ctxsim index`, or its id on the Hub. Defaults to `ctxsim/origin-light`.
-    weights (`list` of four `float`): Of the discriminative, sentence, left and right terms.
+    weights (`list` of four `float`): Weights of the discriminative, sentence, left and right terms.
     signals (`dict` of `str` to `float`): Weights of the signals, e.g. `{"contexts": 1, "words": 0.5}`.
     settings: Any other setting of `ctxsim_hf.origin.settings.OriginSettings`, e.g. `compare_by` or `num_contexts`.
 Returns:
     scores (`list` of `float`): The similarity of each pair, 1 for equal sentences.
     mean (`float`): Their mean; nan for no pairs.
-    spread (`list` of `float`): How far each score moves when other contexts are drawn (a standard deviation).
-    signature (`str`): Models, index, settings and versions. Figures of equal signature can be compared.
+    spread (`list` of `float`): Standard deviation of each score when other contexts are drawn.
+    signature (`str`): Models, index, settings and versions. Compare only figures of equal signature.
 Examples:
 
     >>> metric = evaluate.load("ctxsim/origin")
@@ -53,7 +53,7 @@ Examples:
 
 @lru_cache(maxsize=2)
 def _open(origin: str, settings: tuple[tuple[str, Any], ...]) -> OriginSimilarity:
-    """Once for a process, not once for a call."""
+    """Open an origin once in a process, not in every call."""
     values = dict(settings)
     if "signals" in values:
         values["signals"] = dict(values["signals"])
@@ -72,7 +72,7 @@ class Origin(evaluate.Metric):
             reference_urls=["https://aclanthology.org/2022.tacl-1.33/"],
         )
 
-    # `evaluate` looks at the first element alone and writes whatever comes later as text: 5 would be compared as "5".
+    # `evaluate` checks only the first element and turns later ones into text: 5 would be compared as "5".
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
         """Add one pair."""
         _check_texts(predictions=[prediction], references=[reference])
@@ -89,7 +89,7 @@ class Origin(evaluate.Metric):
         if "weights" in settings:
             settings["weights"] = _score_weights(settings["weights"])
         if "signals" in settings:
-            settings["signals"] = tuple(settings["signals"].items())  # which has a hash
+            settings["signals"] = tuple(settings["signals"].items())  # which can be hashed
         system = _open(str(origin), tuple(sorted(settings.items())))
         pairs = [(pair.similarity, pair.spread) for pair in system.compare(predictions, references)]
         scores = [score for score, _ in pairs]

@@ -120,17 +120,21 @@ def test_a_vector_does_not_depend_on_padding_or_batch() -> None:
     assert model.encode_sentences(ids[3:4], mask[3:4]).count_nonzero() == 0
 
 
+def score(model: Any, left: torch.Tensor, sentence: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return model.score_parts(model.context_part(left, right), model.sentence_part(sentence))
+
+
 def test_a_side_is_the_mean_of_its_sentences_and_minus_one_is_none() -> None:
     model, batch = tiny(), inputs()
     vectors = model.encode_sentences(batch["input_ids"], batch["attention_mask"])
     left = torch.stack([vectors[0], vectors[5], torch.zeros(8), (vectors[4] + vectors[0]) / 2])
     right = torch.stack([vectors[[2, 3]].mean(0), vectors[[0, 1]].mean(0), vectors[5], vectors[[1, 5]].mean(0)])
-    torch.testing.assert_close(model(**batch).logits, model.score(left, vectors[SENTENCE], right))
+    torch.testing.assert_close(model(**batch).logits, score(model, left, vectors[SENTENCE], right))
     # More -1, in any place, change nothing; a side may have no place at all.
     spread = [[-1, 0, -1], [5, -1, -1], [-1, -1, -1], [0, -1, 4]]
     torch.testing.assert_close(model(**inputs(left=spread)).logits, model(**batch).logits)
     batch["left_index"] = torch.zeros(4, 0).long()
-    torch.testing.assert_close(model(**batch).logits, model.score(torch.zeros(4, 8), vectors[SENTENCE], right))
+    torch.testing.assert_close(model(**batch).logits, score(model, torch.zeros(4, 8), vectors[SENTENCE], right))
 
 
 def test_a_sentence_of_several_contexts_counts_as_its_copies_would() -> None:
@@ -182,10 +186,8 @@ def test_stored_parts_broadcast_to_sentences_by_contexts(head: str) -> None:
     left, sentence, right = torch.randn(7, 8), torch.randn(5, 8), torch.randn(7, 8)
     matrix = model.score_parts(model.context_part(left, right)[None], model.sentence_part(sentence)[:, None])
     assert matrix.shape == (5, 7)
-    torch.testing.assert_close(model.score(left[None], sentence[:, None], right[None]), matrix)
-    torch.testing.assert_close(model.score(left[3], sentence[2], right[3]), matrix[2, 3])
-    log_probability = model.log_probability(left[None], sentence[:, None], right[None])
-    torch.testing.assert_close(log_probability, torch.log(torch.sigmoid(matrix)))
+    torch.testing.assert_close(score(model, left[None], sentence[:, None], right[None]), matrix)
+    torch.testing.assert_close(score(model, left[3], sentence[2], right[3]), matrix[2, 3])
 
 
 def test_the_linear_head_orders_contexts_alike_for_every_sentence_and_the_mlp_head_does_not() -> None:
@@ -194,7 +196,7 @@ def test_the_linear_head_orders_contexts_alike_for_every_sentence_and_the_mlp_he
     orders = {}
     for head in ("linear", "mlp"):
         model = tiny(head)
-        orders[head] = model.score(left[None], sentence[:, None], right[None]).argsort(-1)
+        orders[head] = score(model, left[None], sentence[:, None], right[None]).argsort(-1)
     assert (orders["linear"] == orders["linear"][0]).all()
     assert (orders["mlp"] != orders["mlp"][0]).any()
 
@@ -226,8 +228,8 @@ def test_saved_and_opened_model_is_equal(tmp_path: Path, head: str) -> None:
         ({"left_index": [[0], [1], [2], [-2]]}, "`left_index` must lie from -1 to 6, got -2 to 2"),
         ({"sentence_index": [0, 1, 2, -1]}, "`sentence_index` must lie from 0 to 6, got -1 to 2"),
         ({"sentence_index": 0}, r"`sentence_index` must be \(batch,\) or \(batch, candidates\), got the shape \(\)"),
-        ({"sentence_index": [0]}, "one batch size, got {'left_index': 4, 'right_index': 4, 'sentence_index': 1}"),
-        ({"left_index": [[0]], "right_index": [[0]]}, "one batch size, got {'left_index': 1, 'right_index': 1, "),
+        ({"sentence_index": [0]}, "the same batch size, got {'left_index': 4, 'right_index': 4, 'sentence_index': 1}"),
+        ({"left_index": [[0]], "right_index": [[0]]}, "the same batch size, got {'left_index': 1, 'right_index': 1, "),
         ({"labels": [[1], [1], [0], [0]]}, r"`labels` must have the shape of the logits, \(4,\), got \(4, 1\)"),
     ],
 )

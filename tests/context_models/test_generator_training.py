@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from tiny_seq2seq import save_seq2seq
 from transformers import BartConfig, BartForConditionalGeneration
 
 from ctxsim_hf.context_models.context_data import ContextData
-from ctxsim_hf.context_models.context_use import gain_with_interval, partners, unigram_counts
+from ctxsim_hf.context_models.context_use import gain_with_interval, unigram_counts, unrelated_contexts
 from ctxsim_hf.context_models.light.closed_form import neighbour_counts, positive_mutual_information
+from ctxsim_hf.context_models.registry import load_context_model
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
 Run = Callable[..., tuple[int, str, str]]
@@ -76,10 +78,36 @@ def test_it_starts_from_a_bart_checkpoint(ctxsim: Run, corpus: Path, data: Conte
     assert metrics["steps"] == 2
     fixed = ("--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--direction", "left")
     code, _, err = ctxsim("train", "generator", *fixed, "--init", tmp_path / "other", "--output", tmp_path / "bad")
-    assert code == 2 and "the vocabularies differ" in err and "has 50 tokens" in err
+    assert code == 2 and "expected a tokenizer of 50 tokens for the checkpoint" in err
     (tmp_path / "other/config.json").write_text('{"model_type": "bert"}')
     code, _, err = ctxsim("train", "generator", *fixed, "--init", tmp_path / "other", "--output", tmp_path / "bad")
     assert code == 2 and "--init must be a BART checkpoint" in err
+
+
+def test_the_tokenizer_is_that_of_the_checkpoint(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    bart = save_seq2seq("bart", tmp_path / "bart")
+    steps = ("--max-steps", 2, "--tokens-per-batch", 3000, "--preset", "tiny", "--max-sentence-tokens", 32)
+    fixed = ("train", "generator", "--chunks", corpus / "chunks", *steps)
+    code, _, err = ctxsim(*fixed, "--direction", "all", "--init", bart, "--output", tmp_path / "out")
+    assert code == 0, err
+    assert (tmp_path / "out/tokenizer.json").read_bytes() == (bart / "tokenizer.json").read_bytes()
+    index = ("index", "--chunks", corpus / "chunks", "--generator", tmp_path / "out", "--output", tmp_path / "origin")
+    assert ctxsim(*index)[0] == 0
+    assert load_context_model(tmp_path / "origin/context_models/generator").terms == ("sentence", "left", "right")
+
+    again = ("--direction", "left", "--init", bart, "--output", tmp_path / "bad")
+    names = json.loads((bart / "tokenizer_config.json").read_text())
+    bare = {"tokenizer_class": "TokenizersBackend", "bos_token": None}
+    (bart / "tokenizer_config.json").write_text(json.dumps(names | bare))
+    code, _, err = ctxsim(*fixed, *again)
+    assert code == 2 and "needs a tokenizer with bos_token, pad_token, eos_token, that in" in err
+    assert "has no bos_token; name another with --tokenizer" in err and err.count("\n") == 1
+    (bart / "tokenizer.json").unlink()
+    code, _, err = ctxsim(*fixed, *again)
+    assert code == 2 and f"no tokenizer in {str(bart)!r}: expected a file tokenizer.json there" in err
+    for flags in ([], ["--direction", "left"]):
+        code, _, err = ctxsim(*fixed, *flags, "--output", tmp_path / "bad")
+        assert code == 2 and "--tokenizer is needed where there is no --init to take it from" in err
 
 
 @pytest.mark.parametrize(
@@ -87,7 +115,7 @@ def test_it_starts_from_a_bart_checkpoint(ctxsim: Run, corpus: Path, data: Conte
     [
         (["--direction", "up"], "--direction must be one of sentence, left, right, all, got 'up'"),
         (["--kind", "heavy"], "--kind must be one of light, seq2seq, got 'heavy'"),
-        (["--kind", "light", "--direction", "left"], "a light generator answers in all directions"),
+        (["--kind", "light", "--direction", "left"], "--direction and --init are for --kind seq2seq"),
         (
             ["--direction", "left", "--preset", "light"],
             "the preset 'light' has no generator; expected one of tiny, small",
@@ -118,7 +146,7 @@ def test_neighbour_counts_and_mutual_information_by_hand() -> None:
 
 def test_partners_come_from_other_documents() -> None:
     documents = np.array([0, 0, 0, 0, 0, 1, 1, 2])
-    assert (documents[partners(documents)] != documents).all()
+    assert (documents[unrelated_contexts(documents)] != documents).all()
 
 
 def test_gain_by_hand() -> None:

@@ -370,8 +370,8 @@ def test_a_new_model_starts_with_even_weights_and_identity_maps() -> None:
         ({"left_index": [[0], [1], [2], [-2]]}, "`left_index` must lie from -1 to 6, got -2 to 2"),
         ({"sentence_index": [0, 1, 2, -1]}, "`sentence_index` must lie from 0 to 6, got -1 to 2"),
         ({"sentence_index": [[0, 1]] * 4}, r"`sentence_index` must be \(batch,\), got the shape \(4, 2\)"),
-        ({"sentence_index": [0]}, "one batch size, got {'left_index': 4, 'right_index': 4, 'sentence_index': 1}"),
-        ({"left_index": [[0]], "right_index": [[0]]}, "one batch size, got {'left_index': 1, 'right_index': 1, "),
+        ({"sentence_index": [0]}, "the same batch size, got {'left_index': 4, 'right_index': 4, 'sentence_index': 1}"),
+        ({"left_index": [[0]], "right_index": [[0]]}, "the same batch size, got {'left_index': 1, 'right_index': 1, "),
     ],
 )
 def test_wrong_inputs_are_refused_in_words(changes: dict[str, Any], words: str) -> None:

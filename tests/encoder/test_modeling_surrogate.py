@@ -120,7 +120,7 @@ PAIR = {"sentence1_index": torch.tensor([0]), "sentence2_index": torch.tensor([1
     [
         ({"input_ids": torch.zeros(3, dtype=torch.long)}, r"must be \(sentences, tokens\), got the shape \(3,\)"),
         ({"attention_mask": torch.ones(2, 9)}, r"`attention_mask` must have the shape of `input_ids`, \(2, 5\)"),
-        ({"input_ids": torch.full((2, 41), 7)}, "Sentences may have 40 tokens, got 41"),
+        ({"input_ids": torch.full((2, 41), 7)}, "Sentences may have at most 40 tokens, got 41"),
         ({"labels": torch.tensor([0.5])}, "Give both `sentence1_index` and `sentence2_index`, or neither"),
         ({"sentence1_index": torch.tensor([0])}, "Give both `sentence1_index` and `sentence2_index`, or neither"),
         ({**PAIR, "sentence2_index": torch.tensor([2])}, "`sentence2_index` must lie from 0 to 1, got 2 to 2"),

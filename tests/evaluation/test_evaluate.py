@@ -80,7 +80,7 @@ def test_whoever_learned_from_stsb_has_seen_older_test_pairs(ctxsim: Run, data_r
             words = ("evaluate", f"tuned=surrogate:{folder}", "--tasks", task, "--data-root", data_root)
             code, out, err = ctxsim(*words)
             assert code == 0, err
-            assert ("tuned learned from the training split of stsb" in out) == (warned and task == "sts13")
+            assert ("tuned was trained on stsb" in out) == (warned and task == "sts13")
 
 
 def test_systems_of_one_name_are_seeds(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_the_command_and_the_thresholds(ctxsim: Run, chunks: Path, tmp_path: Pat
     ("words", "message"),
     [
         (("tfidf", "--label-free"), "--chunks DIR"),
-        (("tfidf", "--save-thresholds"), "keeps what --label-free measures"),
+        (("tfidf", "--save-thresholds"), "needs the scores of --label-free"),
         (("tfidf", "--label-free", "--chunks", "c", "--save-thresholds"), "the folder of a surrogate or an origin"),
         (("tfidf", "--label-free", "--chunks", "nowhere"), "nowhere"),
     ],

@@ -39,7 +39,7 @@ def test_arms_beside_the_papers() -> None:
     full, worse = system("full", 0, 1, 2, 3, 4, 5), system("worse", 0, 1, 2, 3, 5, 4)
     report = AblationReport([TASK], [full, worse], paper={"full": 78.47, "worse": 76.0, "only theirs": 34.45})
     heading, first, second, third = report.table()
-    assert heading == ["arm", "stsb", "95 %", "to the first", "paper", "to its first"]
+    assert heading == ["arm", "stsb", "95 % interval", "vs first arm", "paper", "vs its first arm"]
     assert (first[:2], first[3:]) == (["full", "100.0"], ["", "78.47", ""])
     # One swap of neighbours: 1 - 6 * 2 / (6 * 35).
     assert (second[:2], second[3:]) == (["worse", "94.3"], ["-5.7", "76.00", "-2.47"])

@@ -80,8 +80,8 @@ def test_seeds_are_a_mean_and_a_deviation() -> None:
     for task in (STS[0], AVERAGE):
         values = [single.main_figures()[task].value for single in singles]
         assert together.main_figures()[task].value == pytest.approx(np.mean(values))
-        assert together.deviation(task, "spearman") == pytest.approx(np.std(values, ddof=1))
-    assert singles[0].deviation(AVERAGE, "spearman") is None
+        assert together.seed_std(task, "spearman") == pytest.approx(np.std(values, ddof=1))
+    assert singles[0].seed_std(AVERAGE, "spearman") is None
 
 
 def test_accuracy_of_triplets() -> None:
@@ -110,7 +110,7 @@ def test_each_distinct_sentence_is_encoded_once_over_all_tasks() -> None:
 def test_zero_vectors_have_no_angle() -> None:
     zero = EncoderSignal(lambda sentences: np.zeros((len(sentences), 3)))
     assert zero.similarity(["a"], ["b"]).tolist() == [0]
-    with pytest.raises(UserError, match="a vector for each of 2 sentences"):
+    with pytest.raises(UserError, match="a vector of each of 2 sentences"):
         EncoderSignal(lambda sentences: np.zeros(3)).similarity(["a"], ["b"])
 
 

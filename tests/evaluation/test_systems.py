@@ -8,7 +8,7 @@ import pytest
 from tiny_surrogate import mixed_sentences, save_tiny
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder
-from ctxsim_hf.evaluation.systems import KINDS, Surroundings, System, describe_kinds
+from ctxsim_hf.evaluation.systems import SYSTEM_KINDS, System, SystemResources, describe_kinds
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 
@@ -24,7 +24,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scores(spelling: str, data_root: Path | None = None) -> np.ndarray:
-    system = System.parse(spelling).open(Surroundings(SettingsArguments(), data_root=data_root))
+    system = System.parse(spelling).open(SystemResources(SettingsArguments(), data_root=data_root))
     found = np.asarray(system.similarity(SENTENCES[:3], SENTENCES[3:6]))
     assert found.shape == (3,) and np.isfinite(found).all()
     return found
@@ -34,7 +34,7 @@ def test_spellings() -> None:
     assert System.parse("tfidf") == ("tfidf", "tfidf", "")
     assert System.parse("surrogate:runs/a=1:b") == ("surrogate:runs/a=1:b", "surrogate", "runs/a=1:b")
     assert System.parse("ours=surrogate:runs/1") == ("ours", "surrogate", "runs/1")
-    assert all(kind in describe_kinds() for kind in KINDS)
+    assert all(kind in describe_kinds() for kind in SYSTEM_KINDS)
 
 
 @pytest.mark.parametrize(

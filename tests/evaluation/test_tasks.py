@@ -71,7 +71,7 @@ def test_unknown_names(data_root: Path, name: str, split: str, message: str) -> 
 
 
 def test_data_that_is_not_there(tmp_path: Path, data_root: Path) -> None:
-    with pytest.raises(UserError, match=r"in a folder '.*mteb/stsbenchmark-sts', which does not exist"):
+    with pytest.raises(UserError, match=r"in the folder '.*mteb/stsbenchmark-sts', which does not exist"):
         load_task("stsb", "test", tmp_path)
     with pytest.raises(UserError, match=r"expected the split 'train' of a dataset in .*mteb/stsbenchmark-sts"):
         load_task("stsb", "train", data_root)  # the folder has no such file

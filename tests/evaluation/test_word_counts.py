@@ -61,6 +61,6 @@ def test_workers_count_alike(data_root: Path, monkeypatch: pytest.MonkeyPatch) -
         word_counts.Corpus(str(folder), word_counts.Columns(), 1000) for folder in (data_root / "corpora").glob("*")
     ]
     whole = word_counts._count_documents(corpora)
-    monkeypatch.setattr(word_counts, "TASK_CHARS", 1)  # a task for each document
+    monkeypatch.setattr(word_counts, "CHARS_PER_BATCH", 1)  # a batch for each document
     parts = word_counts._count_documents(corpora)
     assert (parts.keys.tolist(), parts.df.tolist()) == (whole.keys.tolist(), whole.df.tolist())

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ctxsim_hf.harvest.drawing import NEAR_CHUNKS, SPLITS, Drawing, Group, Mix, split_of, spread_ranks
+from ctxsim_hf.harvest.drawing import NEAR_CHUNKS, PAIR_SPLITS, Drawing, Group, Mix, split_of, spread_ranks
 from ctxsim_hf.harvest.plan import make_plan, pairs_by_split
 from ctxsim_hf.origin.context_index import ContextIndex, sentence_key
 from ctxsim_hf.origin.similarity import OriginSimilarity
@@ -42,11 +42,11 @@ def test_the_split_is_fixed_by_the_normalised_text() -> None:
 
 def test_no_sentence_is_drawn_twice_or_into_another_split(index: ContextIndex) -> None:
     drawing = draw(index)
-    available = {split: drawing.num_sentences(split) for split in SPLITS}
-    drawn = {split: np.concatenate([group.sentences for group in drawing.groups(split)]) for split in SPLITS}
+    available = {split: drawing.num_sentences(split) for split in PAIR_SPLITS}
+    drawn = {split: np.concatenate([group.sentences for group in drawing.groups(split)]) for split in PAIR_SPLITS}
     together = np.concatenate(list(drawn.values()))
     assert len(set(together.tolist())) == len(together) == sum(available.values())
-    for place, split in enumerate(SPLITS):
+    for place, split in enumerate(PAIR_SPLITS):
         assert (split_of(index.sentence_keys[drawn[split]]) == place).all()
 
 
@@ -54,7 +54,7 @@ def test_a_repeated_text_counts_once(index: ContextIndex) -> None:
     keys = np.array(index.sentence_keys)
     keys[[30, 700, 1500]] = keys[2000]
     drawing = draw(replace(index, sentence_keys=keys))
-    drawn = {int(number) for split in SPLITS for group in drawing.groups(split) for number in group.sentences}
+    drawn = {int(number) for split in PAIR_SPLITS for group in drawing.groups(split) for number in group.sentences}
     assert len(drawn & {30, 700, 1500, 2000}) == 1
 
 

@@ -86,7 +86,7 @@ def test_bad_input(planted: Path, group_harvest: Path, tmp_path: Path) -> None:
     making = {"harvest": tmp_path / "new", "origin": planted / "origin", "cache_dir": tmp_path / "cache"}
     with pytest.raises(UserError, match="--pairs must be at least 100, got 20"):
         HarvestedPairs(pairs=20, **making).download_and_prepare()
-    with pytest.raises(UserError, match="say how many pairs to harvest"):
+    with pytest.raises(UserError, match="expected a number of pairs to harvest"):
         HarvestedPairs(**making).download_and_prepare()
     broken = Path(shutil.copytree(group_harvest, tmp_path / "broken"))
     (broken / "data/test-00000-of-00001.parquet").write_bytes(b"nothing")

@@ -167,7 +167,7 @@ def test_a_damaged_file_is_named_and_made_again(
     flipped[len(flipped) // 2] ^= 1
     broken.write_bytes(flipped)
     assert ctxsim(*harvest_words(planted, output))[0] == 0
-    assert f"'{broken}' is damaged and is made again" in caplog.text
+    assert f"'{broken}' is damaged and will be made again" in caplog.text
     assert contents(output) == contents(pair_harvest)
     made_again = [path for path, before in written.items() if path.stat().st_mtime_ns != before]
     assert made_again == [broken]
@@ -180,7 +180,7 @@ def test_a_damaged_file_of_a_run_that_was_interrupted(
     broken = partial / "data/train-00001-of-00002.parquet"
     broken.write_bytes(broken.read_bytes()[: broken.stat().st_size // 2])
     assert ctxsim(*harvest_words(planted, tmp_path / "out"))[0] == 0
-    assert "train-00001-of-00002.parquet' is damaged and is made again" in caplog.text
+    assert "train-00001-of-00002.parquet' is damaged and will be made again" in caplog.text
     assert contents(tmp_path / "out") == contents(pair_harvest)
 
 
@@ -190,7 +190,7 @@ def test_a_full_disk_loses_nothing(ctxsim: Run, planted: Path, pair_harvest: Pat
     missing.unlink()
     missing.with_name(missing.name + ".tmp").symlink_to("/dev/full")
     code, _, err = ctxsim(*harvest_words(planted, tmp_path / "out"))
-    assert code == 2 and "No space left on device" in err and "to go on" in err and err.count("\n") == 1
+    assert code == 2 and "No space left on device" in err and "to resume" in err and err.count("\n") == 1
     assert len(list((partial / "data").iterdir())) == 3
     assert ctxsim(*harvest_words(planted, tmp_path / "out"))[0] == 0
     assert contents(tmp_path / "out") == contents(pair_harvest)

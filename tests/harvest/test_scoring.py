@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ctxsim_hf.harvest.scoring import SCORERS
 from ctxsim_hf.origin.comparison import COMPARISONS, comparable, context_spread, cosine
 from ctxsim_hf.origin.context_pool import choose_pool
 from ctxsim_hf.origin.context_set import jaccard
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 
-score_pairs, score_group = SCORERS["pair"], SCORERS["group"]
 SETTINGS: list[dict[str, Any]] = [
     *({"compare_by": name} for name in COMPARISONS),
     {"signals": {"contexts": 1, "words": 0.5}},
@@ -35,7 +33,7 @@ def open_origin(planted: Path, **settings: Any) -> OriginSimilarity:
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_pair_has_the_score_of_origin(planted: Path, sentences: list[str], settings: dict[str, Any]) -> None:
     origin = open_origin(planted, **settings)
-    scores, spreads = score_pairs(origin, sentences, PAIRS)
+    scores, spreads = origin.label(sentences, PAIRS, "pair")
     first, second = ([sentences[member] for member in side] for side in PAIRS.T)
     expected = list(origin.compare(first, second))
     np.testing.assert_allclose(scores, [pair.similarity for pair in expected], atol=1e-5)
@@ -45,7 +43,7 @@ def test_a_pair_has_the_score_of_origin(planted: Path, sentences: list[str], set
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_group_is_compared_in_its_pool(planted: Path, sentences: list[str], settings: dict[str, Any]) -> None:
     origin = open_origin(planted, **settings)
-    scores, spreads = score_group(origin, sentences, PAIRS)
+    scores, spreads = origin.label(sentences, PAIRS, "group")
     contexts, _ = choose_pool(origin.contexts.sets, sentences, 20)
     scorer, found = origin.contexts.scorer, origin.index.contexts(contexts)
     background = scorer.score(origin.background, found)
@@ -75,7 +73,7 @@ def test_every_score_is_computed_once(
 
     monkeypatch.setattr(origin.contexts.scorer, "terms", counting)
     every_pair = np.stack(np.triu_indices(len(sentences), 1), axis=1)
-    score_pairs(origin, sentences, every_pair)
+    origin.label(sentences, every_pair, "pair")
     different = len(np.unique(np.concatenate(sets)))
     assert shapes == [(len(sentences), different), (40, different)]
 
@@ -95,17 +93,18 @@ def test_a_pool_is_diverse_and_holds_no_sentence_of_the_group(origin: OriginSimi
 def test_both_modes_agree(planted: Path, sentences: list[str]) -> None:
     origin = open_origin(planted, num_contexts=40, background_size=100)
     pairs = np.stack(np.triu_indices(len(sentences), 1), axis=1)
-    assert spearmanr(score_pairs(origin, sentences, pairs)[0], score_group(origin, sentences, pairs)[0])[0] > 0.8
+    labels = [origin.label(sentences, pairs, mode)[0] for mode in ("pair", "group")]
+    assert spearmanr(*labels)[0] > 0.8
 
 
 def test_a_group_needs_contexts_that_were_looked_for(planted: Path, sentences: list[str]) -> None:
     with pytest.raises(UserError, match="by the strategy 'two_step', not 'random'; use the mode 'pair'"):
-        score_group(open_origin(planted, strategy="random"), sentences, PAIRS)
+        open_origin(planted, strategy="random").label(sentences, PAIRS, "group")
 
 
 def test_a_seq2seq_origin_too(planted: Path, sentences: list[str]) -> None:
     origin = OriginSimilarity.from_pretrained(planted / "origin-seq2seq", num_contexts=4, background_size=6)
-    scores, _ = score_pairs(origin, sentences[:3], PAIRS[:2])
+    scores, _ = origin.label(sentences[:3], PAIRS[:2], "pair")
     expected = origin.similarity([sentences[0], sentences[2]], [sentences[1], sentences[0]])
     np.testing.assert_allclose(scores, expected, atol=1e-4)
-    assert np.isfinite(score_group(origin, sentences[:3], PAIRS[:2])[0]).all()
+    assert np.isfinite(origin.label(sentences[:3], PAIRS[:2], "group")[0]).all()

@@ -70,7 +70,7 @@ def test_results_are_in_the_metadata(folders: Path) -> None:
     assert "| adjacent | held_out | 50 | - | 73.1 (70.0 to 76.0) |" in card.text and "99.0" not in card.text
     assert card.data.library_name == "sentence-transformers" and card.data.pipeline_tag == "sentence-similarity"
     other = ModelCard.load(folders / "ctxsim/cross-surrogate/README.md")
-    assert other.data.eval_results is None and "Not measured for this model." in other.text
+    assert other.data.eval_results is None and "This model was not evaluated." in other.text
 
 
 def test_results_are_those_of_this_folder(ctxsim: Run, folders: Path, earlier: Path, tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_a_card_is_not_replaced_unasked(ctxsim: Run, folders: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("objective", "data", "counts", "told"),
     [
-        ("sts", "mteb/stsbenchmark-sts", {"spearman": 0.5}, ["labels that people gave", "held out"]),
+        ("sts", "mteb/stsbenchmark-sts", {"spearman": 0.5}, ["trained on human labels", "held-out pairs"]),
         ("triplet", "sentence-transformers/wikipedia-sections", {"accuracy": 0.5}, ["of one section", "triplets"]),
-        ("afs", "ucsc/argument-facet-similarity", {"spearman": 0.5}, ["but for part 3 of the parts 0 to 9"]),
+        ("afs", "ucsc/argument-facet-similarity", {"spearman": 0.5}, ["without part 3 of the parts 0 to 9"]),
     ],
 )
 def test_a_surrogate_of_public_data_names_it(
@@ -133,8 +133,8 @@ def test_a_surrogate_of_public_data_names_it(
     assert ctxsim("card", folder, "--overwrite")[0] == 0
     card = ModelCard.load(folder / "README.md")
     assert (card.data.datasets, card.data.base_model) == ([data], "me/start")
-    assert all(words in card.text for words in (f"`{data}`", "but from me/start", *told))
-    assert "Origin" not in card.text.replace("Sentence Similarity", "") and "no person" not in card.text
+    assert all(words in card.text for words in (f"`{data}`", "started from me/start", *told))
+    assert "Origin" not in card.text.replace("Sentence Similarity", "") and "without human labels" not in card.text
 
 
 def test_what_has_no_card_of_ours(ctxsim: Run, planted: Path, folders: Path, tmp_path: Path) -> None:

@@ -47,13 +47,13 @@ def test_dry_run_lists_and_sends_nothing(ctxsim: Run, folders: Path, caplog: pyt
         code, out, _ = ctxsim("publish", folders / "ctxsim" / name, "--repo-id", f"ctxsim/{name}", "--dry-run")
         assert code == 0 and out.startswith(f"ctxsim/{name} ({kind}, private), ")
         assert out.endswith("nothing was sent (--dry-run)\n")
-    assert "word for word" in caplog.text and "'surrogate-large'" not in caplog.text
+    assert "verbatim" in caplog.text and "'surrogate-large'" not in caplog.text
     caplog.clear()
     code, out, _ = ctxsim(
         "publish", folders / "ctxsim/origin-light", "--repo-id", "ctxsim/origin-light", "--public", "--dry-run"
     )
     assert "(model, public)" in out and " index/chunks.arrow\n" in out and " background.json\n" in out
-    assert "holds sentences of your documents word for word" in caplog.text
+    assert "holds sentences of your documents verbatim" in caplog.text
 
 
 KINDS = {
@@ -80,10 +80,10 @@ def test_only_what_is_listed_goes(hub: LoopbackHub, publish: Publish, folders: P
         assert {path: f"{len(content):,}" for path, content in repository.files.items()} == listed
         assert "README.md" in listed
         assert not {path for path in listed if MUST_NOT_GO & set(path.split("/"))}
-        assert out_again.endswith(f"{ids[name]} holds just this already, revision {repository.main}\n")
+        assert out_again.endswith(f"{ids[name]} holds exactly this already, revision {repository.main}\n")
         assert len(repository.commits) == 2
         holds_text = name in ("origin-light", "harvested-pairs")
-        assert err.count("\n") == err.count("holds sentences of your documents word for word") == holds_text
+        assert err.count("\n") == err.count("holds sentences of your documents verbatim") == holds_text
         assert WRITER not in out + err
         assert all(WRITER.encode() not in content for content in repository.files.values())
     published = hub.repository("ctxsim/listed-surrogate-large").files
@@ -127,7 +127,7 @@ def test_what_is_refused_is_told_in_a_line(
         "this token may not write to 'ctxsim/surrogate-large'",
         "the Hub refused to publish 'ctxsim/surrogate-large': Private repository storage limit reached",
         'unlicensed/README.md\': "license" must be one of those known',
-        "'ctxsim/discriminator-light' is public; say --public",
+        "'ctxsim/discriminator-light' is public; add --public",
         "load something other than 'ctxsim/another'",
         "expected --repo-id OWNER/NAME, got 'origin-light'",
         "is a harvest; make a dataset with a card of it first",
@@ -137,7 +137,7 @@ def test_what_is_refused_is_told_in_a_line(
     for (code, out, err), message in zip(said, expected, strict=True):
         *warning, line = err.splitlines()
         assert (code, out, message in line) == (2, "", True), (err, message)
-        assert line.startswith("ctxsim publish: ") and all("word for word" in text for text in warning)
+        assert line.startswith("ctxsim publish: ") and all("verbatim" in text for text in warning)
         assert not any(token in err for token in (READER, WRITER, "hf_nobody"))
     assert ("models", "ctxsim/new") not in hub.repositories
     assert {key: hub.repositories[key].main for key in before} == before
@@ -148,7 +148,7 @@ def test_a_server_that_is_no_hub(hub: LoopbackHub, publish: Publish, folders: Pa
     """Such as the page of a hotel, where one has to log in first."""
     words = [folders / "ctxsim/surrogate-large", "--repo-id", "ctxsim/surrogate-large"]
     ((code, _, err),) = publish((WRITER, words), endpoint=f"{hub.endpoint}/login")
-    assert code == 2 and err.count("\n") == 1 and "the answer is none that a Hub would give" in err
+    assert code == 2 and err.count("\n") == 1 and "the server did not answer as a Hub would" in err
 
 
 def test_no_network(ctxsim: Run, publish: Publish, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_an_upload_cut_off_leaves_nothing_and_again_ends_whole(
     ((code, out, err),) = publish((WRITER, words[1:]))
     assert (code, out) == (2, "") and hub.cut_uploads < 1000
     assert err.splitlines()[-1].startswith("ctxsim publish: the Hub could not be reached, or the connection broke off")
-    assert "If 'ctxsim/cut' exists, what it holds is whole. Run the same command again" in err
+    assert "If 'ctxsim/cut' exists, it is complete as of its last commit. Run the same command again" in err
     assert "Traceback" not in err and WRITER not in err
     assert hub.repository("ctxsim/cut").files == {}
     hub.cut_uploads = 1  # now it breaks off once, and the client goes on by itself

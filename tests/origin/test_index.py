@@ -98,7 +98,7 @@ def test_damaged_file_is_refused(origin: Path, name: str) -> None:
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
     (origin / name).write_bytes(flipped)
-    with pytest.raises(UserError, match=f"{Path(name).name}' is damaged: its bytes changed"):
+    with pytest.raises(UserError, match=f"{Path(name).name}' is damaged: its content changed"):
         open_origin(origin)
     (origin / name).unlink()
     with pytest.raises(UserError, match=f"{Path(name).name}' is missing"):
@@ -111,7 +111,7 @@ def test_damage_after_it_was_opened_once(origin: Path) -> None:
     flipped = bytearray(path.read_bytes())
     flipped[-1] ^= 1
     path.write_bytes(flipped)
-    with pytest.raises(UserError, match="its bytes changed"):
+    with pytest.raises(UserError, match="its content changed"):
         open_origin(origin)
 
 
@@ -121,7 +121,7 @@ def test_another_model_is_refused(planted: Path, origin: Path) -> None:
     other = bytearray(weights.read_bytes())
     other[-4:] = b"\0\0\0\0"
     weights.write_bytes(other)
-    with pytest.raises(UserError, match=r"model.safetensors' is damaged: its bytes changed"):
+    with pytest.raises(UserError, match=r"model.safetensors' is damaged: its content changed"):
         open_origin(origin)
 
 

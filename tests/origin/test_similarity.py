@@ -76,19 +76,19 @@ def test_strange_sentences(origin: OriginSimilarity, probes: list[Probe]) -> Non
 
 
 def test_bad_input(planted: Path, origin: OriginSimilarity) -> None:
-    with pytest.raises(UserError, match="expected as many sentences on both sides, got 1 and 2"):
+    with pytest.raises(UserError, match="expected two lists of the same length, got 1 and 2"):
         origin.similarity(["a"], ["a", "b"])
     with pytest.raises(UserError, match="expected strings, but sentence 1 of list 2 is None"):
         origin.similarity(["a", "b"], ["a", None])  # type: ignore[list-item]
-    with pytest.raises(UserError, match="sentence 0 of list 1 holds half a character"):
+    with pytest.raises(UserError, match="sentence 0 of list 1 holds a lone surrogate"):
         origin.similarity(["\ud83d"], ["a"])
-    with pytest.raises(UserError, match="takes two lists of sentences; got a string"):
+    with pytest.raises(UserError, match="expected two lists of sentences, got a string"):
         origin.similarity("a", "b")
     with pytest.raises(UserError, match="unknown setting nummer; expected one of background_size"):
         OriginSimilarity.from_pretrained(planted / "origin", nummer=3)
     with pytest.raises(UserError, match="strategy must be one of two_step, random, no_diversity, got 'best'"):
         OriginSimilarity.from_pretrained(planted / "origin", strategy="best")
-    with pytest.raises(UserError, match="is no folder here and could not be fetched"):
+    with pytest.raises(UserError, match="is not a local folder and could not be downloaded"):
         OriginSimilarity.from_pretrained("ctxsim/nowhere")
 
 

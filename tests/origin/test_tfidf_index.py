@@ -218,7 +218,7 @@ def test_marks_and_joiners_belong_to_their_words(word: str) -> None:
 
 def test_forgotten_words_get_the_same_keys() -> None:
     sentences = [sentence for chunk in made_up_chunks(20) for sentence in chunk]
-    remembering, forgetting = NgramKeys("bigrams"), NgramKeys("bigrams", words_remembered=3)
+    remembering, forgetting = NgramKeys("bigrams"), NgramKeys("bigrams", max_cached_words=3)
     for sentence in sentences:
         assert forgetting([sentence])[0].tolist() == remembering([sentence])[0].tolist()
 

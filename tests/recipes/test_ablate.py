@@ -99,7 +99,7 @@ def test_going_on_between_two_arms(
 
     monkeypatch.setattr(steps.Step, "run", killed_in_the_second)
     code, _, err = ctxsim(*command)
-    assert code == 130 and "run the same command again to go on" in err
+    assert code == 130 and "run the same command again to resume" in err
     assert not (tmp_path / "out").exists()
     first = tmp_path / "out.partial/two_step/evaluation/results.json"
     made = first.stat().st_mtime_ns
@@ -239,7 +239,7 @@ def test_a_folder_that_adapt_did_not_make_or_finish(
 
     assert f"expected a folder made by `ctxsim adapt`, but '{folder}' has no chunks" in refused()
     (folder / "chunks.partial").mkdir()
-    assert "is not finished: it has no ctxsim/origin-*; run `ctxsim adapt` again" in refused()
+    assert "is not finished: it has no ctxsim/origin-*; run the same `ctxsim adapt` again" in refused()
     (folder / "chunks.partial").rmdir()
     for name in ("chunks", "tokenizer", "discriminator", "generator", "ctxsim/origin-tiny"):
         (folder / name).symlink_to(adapted / name)

@@ -52,7 +52,7 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     code, again, progress = ctxsim(*words)
     assert (code, again) == (0, said)
-    assert progress.count("is there already") == 9
+    assert progress.count("exists already") == 9
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     adapted = adapt(tmp_path / "texts.jsonl", preset="tiny", minutes=0.2, workers=1, output=tmp_path / "out")
     assert f"{adapted}\n" == said and adapted.origin == tmp_path / "out/ctxsim/origin-tiny"
@@ -67,7 +67,7 @@ def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
     PlantedCorpus().write(tmp_path / "texts.jsonl", documents=100)
     words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1)
     code, _, err = ctxsim(*words, "--held-out", 0.001, "--output", tmp_path / "none")
-    assert code == 2 and "0 of 100 documents are held out, and figures need 2" in err
+    assert code == 2 and "0 of 100 documents are held out, but the evaluation needs 2" in err
     assert not (tmp_path / "none/tokenizer").exists()
     code, _, err = ctxsim(*words, "--held-out", 0.2, "--output", tmp_path / "out")
     assert code == 0, err

@@ -13,9 +13,9 @@ def test_columns_nested_counts_and_intervals() -> None:
         "finished": True,
     }
     assert format_counts(counts).splitlines() == [
-        "chunks             1,234 train, 5 held out",
-        "left gain          2.7195 (2.5000 to 2.9000)",
-        "documents skipped  0",
-        "finished           yes",
+        f"{'chunks':<72}  1,234 train, 5 held out",
+        "left: gain in log-probability per token from the true context (chance 0)  2.7195 (2.5000 to 2.9000)",
+        f"{'documents skipped':<72}  0",
+        f"{'finished':<72}  yes",
     ]
     assert format_counts({}) == ""

@@ -39,7 +39,9 @@ def test_a_folder_comes_first_and_an_unfinished_one_is_named(tmp_path: Path) -> 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("nowhere", str(tmp_path / "file"), "a/b/c"):
-        with pytest.raises(UserError, match=rf"^expected a toy or its id on the Hub, but '{name}' is no folder"):
+        with pytest.raises(
+            UserError, match=rf"^expected a toy or its id on the Hub, but '{name}' is not a local folder"
+        ):
             fetch_folder(name, "a toy")
 
 
@@ -60,7 +62,7 @@ def test_from_a_hub_and_offline_from_its_cache(tmp_path: Path) -> None:
     assert online[0].items() >= {"a.json": "models", "b.bin": "new"}.items()
     assert online[1].items() >= {"a.json": "1", "b.bin": "old"}.items()
     assert online[2] == {"a.json": "datasets"}
-    assert "'ctxsim/nowhere' is no folder here and could not be fetched (RepositoryNotFoundError)" in online[3]
+    assert "'ctxsim/nowhere' is not a local folder and could not be downloaded (RepositoryNotFoundError)" in online[3]
     offline = environment(hub.endpoint, tmp_path / "home", offline=True)
     assert run_python(FETCH, offline, tmp_path, json.dumps(wanted))[:3] == online[:3]
 
@@ -81,4 +83,4 @@ def test_a_server_that_is_no_hub_is_one_line(tmp_path: Path) -> None:
         env = environment(f"http://127.0.0.1:{server.server_port}", tmp_path / "home")
         (said,) = run_python(FETCH, env, tmp_path, json.dumps([{"name": "ctxsim/toy"}]))
         server.shutdown()
-    assert said.startswith("expected a toy or its id on the Hub, but 'ctxsim/toy' is no folder here and could not be")
+    assert said.startswith("expected a toy or its id on the Hub, but 'ctxsim/toy' is not a local folder")

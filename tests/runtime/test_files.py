@@ -26,7 +26,7 @@ def hf_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt.tmp").symlink_to("/dev/full")  # every write to it fails with the real error of a full disk
     with (
-        pytest.raises(UserError, match=r"could not write .*No space left on device.*to go on"),
+        pytest.raises(UserError, match=r"could not write .*No space left on device.*to resume"),
         writing(tmp_path / "a.txt") as path,
     ):
         path.write_text("hello" * 1000)
@@ -112,7 +112,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(hf_home: Path, caplog: p
     files.cache_root.cache_clear()
     folder = cached_folder("words", [2], lambda folder: (folder / "a.txt").touch())
     assert (folder / "a.txt").exists() and not folder.is_relative_to(hf_home.parent)
-    assert "cannot write into" in caplog.text and "HF_HOME" in caplog.text
+    assert "cannot write to the cache" in caplog.text and "HF_HOME" in caplog.text
     hf_home.unlink()
     hf_home.with_name("moved").rename(hf_home)  # made before: found, although this process writes elsewhere
     assert cached_folder("words", [1], pytest.fail) == kept

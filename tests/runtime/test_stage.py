@@ -131,7 +131,7 @@ def test_two_runs_at_once_into_one_folder(tmp_path: Path) -> None:
     [
         (lambda path: path.unlink(), "is missing"),
         (lambda path: path.write_text("hell"), "expected 5 bytes, found 4"),
-        (lambda path: path.write_text("jello"), "its bytes changed"),
+        (lambda path: path.write_text("jello"), "its content changed"),
     ],
 )
 def test_damaged_files_are_named(tmp_path: Path, damage: object, message: str) -> None:

@@ -134,7 +134,7 @@ def test_help_needs_no_torch(words: list[str]) -> None:
 def test_an_export_that_differs_is_not_kept(
     folder: Path, tmp_path: Path, ctxsim: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_command, "LARGEST_DIFFERENCE", 0)
+    monkeypatch.setattr(export_command, "MAX_DIFFERENCE", 0)
     code, _, err = ctxsim("export", "--surrogate", folder, "--output", tmp_path / "onnx")
     assert code == 2 and "the export was not kept: its vectors differ from the model's" in err
     assert not list(tmp_path.rglob("*.onnx"))

@@ -33,7 +33,8 @@ def test_search_is_exact(encoder: SentenceEncoder, stored: Path) -> None:
     index, queries = SearchIndex(stored), ["some words", *SENTENCES[:40]]  # finds its surrogate by itself
     assert len(index) == len(SENTENCES)
     assert [index.sentence(place) for place in range(len(index))] == SENTENCES
-    matrix = encoder.similarity_matrix(queries, SENTENCES)
+    first, second = (np.asarray(encoder.encode(side, normalize_embeddings=True)) for side in (queries, SENTENCES))
+    matrix = first @ second.T
     for row, hits in zip(matrix, index.search(queries, 7), strict=True):
         np.testing.assert_allclose([hit.similarity for hit in hits], np.sort(row)[::-1][:7], atol=1e-5)
         np.testing.assert_allclose([row[hit.place] for hit in hits], [hit.similarity for hit in hits], atol=1e-5)

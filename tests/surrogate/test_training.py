@@ -112,9 +112,9 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save_checkpoint", save_and_stop)
         code, _, err = ctxsim(*command)
-        assert code == 130 and "run the same command again to go on" in err
+        assert code == 130 and "run the same command again to resume" in err
     code, out, err = ctxsim(*command)
-    assert code == 0 and "going on from step 20" in out + err
+    assert code == 0 and "resuming from step 20" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes(), name
 
@@ -318,7 +318,7 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("spread", ["--weight-by-spread"], "--weight-by-spread needs a column 'spread' in the pairs"),
         ("", ["--tokenizer", "nowhere"], "with a fast tokenizer or its id on the Hub, but 'nowhere' is"),
         ("", ["--tokenizer", "."], "no tokenizer in '.': expected a file tokenizer.json there"),
-        ("", ["--pairs", "nowhere"], "'nowhere' is no folder here and could not be fetched"),
+        ("", ["--pairs", "nowhere"], "'nowhere' is not a local folder and could not be downloaded"),
         ("", ["--objective", "rhyme"], "--objective must be one of pairs, cross, sts, nli, triplet, afs, got 'rhyme'"),
         ("", ["--objective", "sts"], "--objective sts reads a public dataset; leave out --pairs"),
         ("", ["--loss", "l3"], "--loss must be one of l2, cosent, pearson, got 'l3'"),
@@ -364,5 +364,5 @@ def test_models_that_do_not_fit_are_refused(ctxsim: Run, corpus: Path, pairs: Pa
         "--init", generator
     )
     assert "reads 40 tokens at most, 66 are asked for" in refusal("--init", tmp_path / "roberta")
-    assert "the vocabularies differ" in refusal("--preset", "tiny", "--token-embeddings", other_size)
+    assert "expected a tokenizer of" in refusal("--preset", "tiny", "--token-embeddings", other_size)
     assert "2 of" in refusal("--preset", "tiny", "--token-embeddings", other_order)

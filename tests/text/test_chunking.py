@@ -175,7 +175,7 @@ def test_what_would_lose_or_mix_documents_is_refused(ctxsim: Run, corpus: Path, 
     (tmp_path / "other").mkdir()
     (tmp_path / "other/made_up.jsonl").write_bytes(corpus.read_bytes())
     code, _, err = ctxsim("chunk", "--corpus", corpus, tmp_path / "other/made_up.jsonl", "--output", tmp_path / "out")
-    assert code == 2 and "two corpora are called 'made_up.jsonl'" in err
+    assert code == 2 and "two corpora are named 'made_up.jsonl'" in err
     code, _, err = ctxsim("chunk", "--corpus", tmp_path / "other", "--output", tmp_path / "other/chunks")
     assert code == 2 and "lies inside the corpus" in err
     (tmp_path / "other/made_up.jsonl").write_text('{"id": 1, "text": "A b."}\n{"id": 1, "text": "C d."}')
@@ -183,7 +183,7 @@ def test_what_would_lose_or_mix_documents_is_refused(ctxsim: Run, corpus: Path, 
     assert code == 2 and "two documents have the id 'other/made_up/1'" in err
     (tmp_path / "short.txt").write_text("One. Two.")
     code, _, err = ctxsim("chunk", "--corpus", tmp_path / "short.txt", "--output", tmp_path / "out")
-    assert code == 2 and "no context could be made of 1 documents (1 too short)" in err
+    assert code == 2 and "but 1 documents have none (1 too short)" in err
 
 
 @pytest.mark.parametrize("workers", [1, 2])

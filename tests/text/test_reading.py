@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.text.reading import Columns, Corpus, Document, Flaw, Reader
+from ctxsim_hf.text.reading import BadDocument, Columns, Corpus, Document, Reader
 from ctxsim_hf.text.rows import open_dataset
 
 ROWS = [{"id": "one", "text": "First text.", "title": "A"}, {"id": "two", "text": "Zweiter Text – ja.", "title": None}]
 
 
-def read(path: Path | str, **columns: Any) -> list[Document | Flaw]:
+def read(path: Path | str, **columns: Any) -> list[Document | BadDocument]:
     return list(Corpus(str(path), Columns(**columns), max_document_chars=1000))
 
 
@@ -67,7 +67,7 @@ def test_a_data_set_by_the_datasets_library(tmp_path: Path, monkeypatch: pytest.
         ("ours, row 1", ROWS[0]),
         ("ours, row 2", ROWS[1]),
     ]
-    with pytest.raises(UserError, match="nor could it be opened as a data set"):
+    with pytest.raises(UserError, match="and could not be opened as a dataset"):
         Corpus("nobody/nothing", Columns(), 1000)
 
 
@@ -89,7 +89,7 @@ def test_reading_from_any_position(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     everything = list(Reader(corpora))
     positions = [position for position, _ in everything]
     assert len(positions) > 3000 and positions == sorted(set(positions))
-    assert sum(isinstance(item, Flaw) for _, item in everything) == 3
+    assert sum(isinstance(item, BadDocument) for _, item in everything) == 3
     reader = Reader(corpora)
     for places in (range(0, len(positions), 97), range(len(positions) - 1, 0, -303)):
         for place in places:
@@ -122,12 +122,12 @@ def test_long_documents_are_read_in_parts_at_blank_lines(tmp_path: Path) -> None
 def test_bad_lines_are_named(tmp_path: Path, line: bytes, reason: str, message: str) -> None:
     path = tmp_path / "d.jsonl"
     path.write_bytes(b'{"text": "good"}\n' + line + b'\n{"text": "also good"}\n')
-    first, flaw, last = read(path)
+    first, bad, last = read(path)
     assert isinstance(first, Document) and isinstance(last, Document)
-    assert isinstance(flaw, Flaw)
-    assert flaw.place == f"{path}, line 2"
-    assert flaw.reason == reason
-    assert message in flaw.message
+    assert isinstance(bad, BadDocument)
+    assert bad.place == f"{path}, line 2"
+    assert bad.reason == reason
+    assert message in bad.message
 
 
 def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
     (tmp_path / "noise.jsonl.gz").write_bytes(b"\x00\x01\x02")
     (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     (tmp_path / "wrong.parquet").write_bytes(b"not parquet at all")
-    found = {(item.place.split("/")[-1], item.reason) for item in read(tmp_path) if isinstance(item, Flaw)}
+    found = {(item.place.split("/")[-1], item.reason) for item in read(tmp_path) if isinstance(item, BadDocument)}
     assert found == {
         ("cut.jsonl.gz", "damaged gzip"),
         ("noise.jsonl.gz", "damaged gzip"),
@@ -147,10 +147,10 @@ def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path / "missing.txt", "is no file or folder here"),
-        (lambda path: path / "missing", "is no file or folder here"),
+        (lambda path: path / "missing.txt", "is not a local file or folder"),
+        (lambda path: path / "missing", "is not a local file or folder"),
         (lambda path: path, "no file to read in the folder"),
-        (lambda path: (path / "a.doc").write_text("x") and path / "a.doc", "expected a name that ends in .txt"),
+        (lambda path: (path / "a.doc").write_text("x") and path / "a.doc", "expected a file name that ends in .txt"),
     ],
 )
 def test_nothing_to_read(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:

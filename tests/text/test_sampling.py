@@ -97,7 +97,7 @@ def test_interrupted_it_goes_on_and_leaves_the_same_bytes(ctxsim: Run, chunks: P
     [
         (("--share", "0"), "--share must be above 0 and at most 1, got 0.0"),
         (("--share", "1.5"), "--share must be above 0 and at most 1, got 1.5"),
-        (("--share", "1e-9"), "no training document is in a share of 1e-09; take a larger one"),
+        (("--share", "1e-9"), "--share 1e-09 leaves no training document; choose a larger share"),
         (("--share", "0.5", "--chunks", "nowhere"), "expected a folder made by `ctxsim chunk`, but 'nowhere'"),
     ],
 )

@@ -22,7 +22,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.train import loop
 from ctxsim_hf.train.checkpoints import Progress, load_checkpoint
-from ctxsim_hf.train.loop import _memory_errors_named, learning_rate_factor
+from ctxsim_hf.train.loop import explain_memory_errors, learning_rate_factor
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent
@@ -104,10 +104,10 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     assert not (tmp_path / "out").exists()
     if number == signal.SIGTERM:
         assert process.returncode == 130
-        assert err.endswith(f"ctxsim train {what}: interrupted; run the same command again to go on\n")
+        assert err.endswith(f"ctxsim train {what}: interrupted; run the same command again to resume\n")
     assert 1 <= len(list(checkpoints.glob("step-*[0-9]"))) <= 2, "only the last two are kept"
     code, out, err = ctxsim(*command)
-    assert code == 0 and "going on from step" in out + err
+    assert code == 0 and "resuming from step" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
@@ -144,7 +144,7 @@ def test_killed_after_training_it_does_not_train_again(
         assert ctxsim(*command)[0] == 130
     assert not (tmp_path / "out.partial/checkpoints").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(loop._Run, "go", None)  # whoever trains, fails
+        patch.setattr(loop._Run, "train", None)  # whoever trains, fails
         assert ctxsim(*command)[0] == 0
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
@@ -154,7 +154,7 @@ def test_a_run_does_not_go_on_with_other_processes(tmp_path: Path) -> None:
     about = asdict(Progress(layout=[8, "bf16"], step=5))
     (tmp_path / "progress.json").write_text(json.dumps(about))
     with pytest.raises(
-        UserError, match=r"on 8 process\(es\) with mixed precision 'bf16' .* now it is on 4 with 'bf16'"
+        UserError, match=r"on 8 process\(es\) with mixed precision 'bf16', but this run is on 4 with 'bf16'"
     ):
         load_checkpoint(Accelerator(), tmp_path, [4, "bf16"])
 
@@ -242,9 +242,9 @@ def test_a_loss_that_is_no_number_stops_the_run(ctxsim: Run, corpus: Path, tmp_p
 
 
 def test_memory_errors_name_the_flag() -> None:
-    with pytest.raises(UserError, match=r"out of memory .*Lower --tokens-per-batch"), _memory_errors_named():
+    with pytest.raises(UserError, match=r"out of memory .*Lower --tokens-per-batch"), explain_memory_errors():
         torch.empty(10**15)
-    with pytest.raises(RuntimeError, match="something else"), _memory_errors_named():
+    with pytest.raises(RuntimeError, match="something else"), explain_memory_errors():
         raise RuntimeError("something else")
 
 

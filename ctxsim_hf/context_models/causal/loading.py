@@ -1,6 +1,6 @@
 """A folder -> a causal language model and its tokenizer. Weights in GGUF are turned into ordinary ones."""
 
-import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ CAUSAL_HEADS = ("ForCausalLM", "LMHeadModel")  # BERT has the latter for a decod
 
 
 def find_gguf(folder: Path) -> Path | None:
-    """Return the one GGUF file of a folder that has no weights of another kind; None if it has other weights."""
+    """Return the one GGUF file of a folder that has no weights of another kind; None if it has other weights. The
+    name of a GGUF file stands for itself."""
+    if folder.is_file():
+        return folder
     if any(folder.glob("*.safetensors")):
         return None
     files = sorted(folder.glob(GGUF))
@@ -25,9 +28,17 @@ def find_gguf(folder: Path) -> Path | None:
     return files[0] if files else None
 
 
-def load_causal(folder: Path, device: str) -> tuple[PreTrainedModel, TokenizersBackend]:
-    """Open a language model for scoring, in the fastest form that this device computes well."""
-    dtype = scoring_dtype(device)
+def load_causal(
+    folder: Path, device: str, dtype: torch.dtype | None = None
+) -> tuple[PreTrainedModel, TokenizersBackend]:
+    """Open a language model.
+
+    Args:
+        folder (`Path`): Its folder, or a GGUF file.
+        device (`str`): Where to put it.
+        dtype (`torch.dtype`, *optional*): Type of its weights. None takes the one that scores fastest on this device.
+    """
+    dtype = dtype or scoring_dtype(device)
     gguf = find_gguf(folder)
     try:
         if gguf is not None:
@@ -37,9 +48,15 @@ def load_causal(folder: Path, device: str) -> tuple[PreTrainedModel, TokenizersB
             raise ValueError(f"its config.json names the architectures {config.architectures}")
         model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=dtype, trust_remote_code=False)
         return model.to(device).eval(), open_tokenizer(folder)
-    except (OSError, ValueError, RuntimeError, KeyError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RuntimeError, LookupError, struct.error) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"expected a causal language model in {str(gguf or folder)!r}: {first}") from error
+
+
+def start_ids(tokenizer: TokenizersBackend) -> list[int]:
+    """Return the mark that begins a text for this tokenizer; GPT-2's kind begins with none."""
+    start = [tokenizer.bos_token_id]
+    return start if tokenizer("")["input_ids"][:1] == start else []
 
 
 def scoring_dtype(device: str) -> torch.dtype:
@@ -54,7 +71,7 @@ def _load_gguf(path: Path, dtype: torch.dtype, device: str) -> tuple[PreTrainedM
     try:
         import gguf  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
-        raise UserError(f"{str(path)!r} needs the package gguf: pip install 'ctxsim-hf[gguf]'") from error
+        raise UserError(f"{str(path)!r} needs the package gguf: pip install 'ctxsim-hf[lm]'") from error
     where: dict[str, Any] = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     quantised = AutoModelForCausalLM.from_pretrained(**where, trust_remote_code=False)
     config = quantised.config

@@ -15,6 +15,7 @@ that are words, in closed form, from one forward pass a sentence.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
@@ -25,10 +26,11 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.context_models.base import MODEL_FILES, ContextModel
-from ctxsim_hf.context_models.causal.loading import GGUF, load_causal
+from ctxsim_hf.context_models.causal.loading import GGUF, load_causal, start_ids
 from ctxsim_hf.context_models.causal.prefix_batches import Batch, PrefixBatches
-from ctxsim_hf.context_models.causal.settings import SETTINGS_FILE, CausalSettings
+from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES
 
@@ -42,6 +44,7 @@ class ContextIds(NamedTuple):
 
 
 class CausalContextModel(ContextModel):
+    is_slow = True
     files: ClassVar[tuple[str, ...]] = (*MODEL_FILES, *TOKENIZER_FILES, GGUF, SETTINGS_FILE)
 
     def __init__(
@@ -49,8 +52,7 @@ class CausalContextModel(ContextModel):
     ) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings or CausalSettings()
         self.width, self.terms = self.settings.width, tuple(self.settings.terms)
-        start = [tokenizer.bos_token_id]
-        self._start = start if tokenizer("")["input_ids"][:1] == start else []  # GPT-2's kind begins with none
+        self._start = start_ids(tokenizer)
         head = model.get_output_embeddings()
         if head is None:
             raise UserError(f"expected a causal language model with its head, got a {type(model).__name__}")
@@ -93,8 +95,25 @@ class CausalContextModel(ContextModel):
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Return the states at the end of each bridge, (sentences, bridges, hidden), float32."""
+        return self._bridge_states(sentences, self.settings.layer)
+
+    @torch.inference_mode()
+    def word_scores(self, sentences: Sequence[str]) -> np.ndarray:
+        """Return log p of every token as a one-word context, averaged over bridges: (sentences, vocabulary)."""
+        states = torch.from_numpy(self._bridge_states(sentences, layer=-1)).to(self.model.device, self.model.dtype)
+        scores = [self._head(states[:, bridge]).float().log_softmax(-1) for bridge in range(states.shape[1])]
+        found: np.ndarray = torch.stack(scores).mean(0).cpu().numpy()
+        return found
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The text of every token of `word_scores`, without the space that it may begin with."""
+        ids = range(self._head.out_features)
+        return [text.strip() for text in self.tokenizer.batch_decode([[number] for number in ids])]
+
+    def _bridge_states(self, sentences: Sequence[str], layer: int) -> np.ndarray:
         states = np.empty((len(sentences), len(self.settings.bridges), self._head.in_features), np.float32)
-        batches = PrefixBatches(self.model.base_model, self.settings.layer)
+        batches = PrefixBatches(self.model.base_model, layer)
         total = len(sentences) * len(self.settings.bridges)
         with tqdm(total=total, desc="cloze", unit="sentence", disable=None if total >= BAR_FROM else True) as bar:
             for number, bridge in enumerate(self.settings.bridges if sentences else []):

@@ -1,1 +1,1 @@
-"""A BiLSTM that tells whether a sentence belongs in a context (Eq. 1)."""
+"""A BiLSTM classifier of whether a sentence belongs in a context (Eq. 1)."""

@@ -1,4 +1,4 @@
-"""Sizes and choices of the discriminator."""
+"""The configuration of the discriminator."""
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
@@ -10,19 +10,20 @@ HEADS = ("mlp", "linear")
 
 @strict
 class ContextDiscriminatorConfig(PreTrainedConfig):
-    r"""
+    r"""Configuration of [`ContextDiscriminatorModel`].
+
     Args:
         vocab_size (`int`, defaults to 32000): Number of token ids.
-        embedding_size (`int`, defaults to 300): Width of a token's input vector.
-        hidden_size (`int`, defaults to 300): Width of one LSTM direction (the paper's 300); a sentence has twice that.
-        head (`str`, defaults to `"mlp"`): `"linear"` is Eq. 1 to the letter, one linear layer over
-            [left, sentence, right]. It orders the contexts of every sentence alike, because its score is a sum of
-            a context term and a sentence term; `"mlp"` puts one hidden layer between and has no such limit.
-        head_size (`int`, defaults to 300): Width of the hidden layer of the mlp head; the linear head ignores it.
-        dropout (`float`, defaults to 0.1): On token vectors and on the hidden layer of the head.
-        initializer_range (`float`, defaults to 0.1): Standard deviation of new token vectors and head weights.
-        width (`int`, defaults to 1): Sentences on each side of a context that the model reads.
-        max_sentence_tokens (`int`, defaults to 64): A longer sentence is cut.
+        embedding_size (`int`, defaults to 300): Size of the token embeddings.
+        hidden_size (`int`, defaults to 300): Size of one LSTM direction, as in the paper; a sentence has twice that.
+        head (`str`, defaults to `"mlp"`): `"linear"` is exactly Eq. 1, one linear layer over
+            [left, sentence, right]. It ranks contexts the same for every sentence, because its score is the sum of
+            a context term and a sentence term; `"mlp"` adds a hidden layer and has no such limit.
+        head_size (`int`, defaults to 300): Size of the hidden layer of the mlp head; the linear head ignores it.
+        dropout (`float`, defaults to 0.1): Dropout on token embeddings and on the hidden layer of the head.
+        initializer_range (`float`, defaults to 0.1): Standard deviation of initial token embeddings and head weights.
+        width (`int`, defaults to 1): Number of sentences that the model reads on each side of a context.
+        max_sentence_tokens (`int`, defaults to 64): Longer sentences are truncated.
     """
 
     model_type = "ctxsim_discriminator"

@@ -1,4 +1,4 @@
-"""Turns a context (left, right) and a sentence into the probability that the sentence belongs there (Eq. 1).
+"""A context (left, right) and a sentence -> the probability that the sentence belongs there (Eq. 1).
 
     p(y=1 | s, c_<, c_>) = sigmoid(head([h_<, h_s, h_>]))
 
@@ -6,7 +6,7 @@ h is the last state of each direction of a one-layer BiLSTM over a sentence's to
 sentences is the mean of theirs. Sentence vectors depend on nothing but the sentence, so they can be stored. Both
 heads first add a part of the context and a part of the sentence, so parts can be stored too:
 
-    linear   logit = context_part + sentence_part                     (the letter of Eq. 1)
+    linear   logit = context_part + sentence_part                     (exactly Eq. 1)
     mlp      logit = w . relu(context_part + sentence_part) + b
 """
 
@@ -20,16 +20,17 @@ from transformers.utils import ModelOutput
 from ctxsim_hf.context_models.discriminator.configuration import ContextDiscriminatorConfig
 from ctxsim_hf.context_models.input_checks import check_index, check_tokens, check_vocabulary
 
-# Sentences of like length go through the LSTM together, this many at a time. On a CPU that trains faster than one
-# packed sequence, because oneDNN takes padded batches only, and little of a sorted batch is padding.
+# Sentences of similar length go through the LSTM together, this many at a time. On a CPU this trains faster than one
+# packed sequence, because oneDNN supports padded batches only, and little of a sorted batch is padding.
 SENTENCES_PER_GROUP = 64
 
 
 @dataclass
 class ContextDiscriminatorOutput(ModelOutput):
-    """
+    """Output of [`ContextDiscriminatorModel`].
+
     Args:
-        loss (`torch.FloatTensor`, *optional*): Binary cross entropy, when labels were given.
+        loss (`torch.FloatTensor`, *optional*): Binary cross entropy, if labels were given.
         logits (`torch.FloatTensor` of the shape of `sentence_index`): log p/(1-p) of Eq. 1.
     """
 
@@ -38,6 +39,8 @@ class ContextDiscriminatorOutput(ModelOutput):
 
 
 class ContextDiscriminatorModel(PreTrainedModel):
+    """A BiLSTM over sentences, and a head over a sentence and its sides."""
+
     config: ContextDiscriminatorConfig
     base_model_prefix = "discriminator"
     main_input_name = "input_ids"
@@ -51,7 +54,7 @@ class ContextDiscriminatorModel(PreTrainedModel):
         self.embeddings = nn.Embedding(config.vocab_size, config.embedding_size, padding_idx=config.pad_token_id)
         self.forward_lstm = nn.LSTM(config.embedding_size, config.hidden_size, batch_first=True)
         self.backward_lstm = nn.LSTM(config.embedding_size, config.hidden_size, batch_first=True)
-        # Together these two are one linear layer over [h_<, h_s, h_>], kept apart so that each part can be stored.
+        # Together these two are one linear layer over [h_<, h_s, h_>], split so that each part can be stored.
         self.context_projection = nn.Linear(2 * vector_size, part_size)
         self.sentence_projection = nn.Linear(vector_size, part_size, bias=False)
         self.output_projection = nn.Linear(part_size, 1) if config.head == "mlp" else None
@@ -59,7 +62,7 @@ class ContextDiscriminatorModel(PreTrainedModel):
         self.post_init()
 
     def encode_sentences(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Give each sentence its vector: right-padded (sentences, tokens) -> (sentences, 2 * hidden).
+        """Return the vectors of sentences: right-padded (sentences, tokens) -> (sentences, 2 * hidden).
 
         A sentence whose mask is all zero gets the zero vector.
         """
@@ -77,45 +80,37 @@ class ContextDiscriminatorModel(PreTrainedModel):
         return states.new_zeros(len(input_ids), states.shape[-1]).index_copy(0, order, states)
 
     def _last_states(self, input_ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Both directions' last states of sentences sorted from long to short, none empty."""
+        """Return the last states of both directions, for non-empty sentences sorted from long to short."""
         longest = int(lengths[0])
         tokens = self.dropout(self.embeddings(input_ids[:, :longest]))  # (sentences, tokens, embedding)
-        # Reading backwards is reading forwards a sentence turned round within its own length: padding stays last.
+        # The backward LSTM reads the tokens reversed within the length of each sentence, so that padding stays last.
         places = torch.arange(longest, device=lengths.device)
-        turned = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
-        turned_tokens = tokens.gather(1, turned[:, :, None].expand_as(tokens))
+        reversed_places = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+        reversed_tokens = tokens.gather(1, reversed_places[:, :, None].expand_as(tokens))
         rows = torch.arange(len(lengths), device=lengths.device)
-        states = [lstm(read)[0] for lstm, read in ((self.forward_lstm, tokens), (self.backward_lstm, turned_tokens))]
+        states = [lstm(read)[0] for lstm, read in ((self.forward_lstm, tokens), (self.backward_lstm, reversed_tokens))]
         return torch.cat([state[rows, lengths - 1] for state in states], -1)  # (sentences, 2 * hidden)
 
     @staticmethod
     def side_vector(vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Mean of the present sentences' vectors, zero if none: (..., sentences, size) -> (..., size)."""
+        """Return the mean of the vectors of present sentences, or zero: (..., sentences, size) -> (..., size)."""
         weights = mask.to(vectors.dtype)
         return (vectors * weights[..., None]).sum(-2) / weights.sum(-1, keepdim=True).clamp(min=1)
 
     def context_part(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """The context's share of the head's first layer, bias included: two (..., 2 * hidden) -> (..., part)."""
+        """Return the part of a context in the first layer of the head: two (..., 2 * hidden) -> (..., part)."""
         return self.context_projection(torch.cat([left, right], -1))
 
     def sentence_part(self, sentence: torch.Tensor) -> torch.Tensor:
-        """The sentence's share of the head's first layer: (..., 2 * hidden) -> (..., part)."""
+        """Return the part of a sentence in the first layer of the head: (..., 2 * hidden) -> (..., part)."""
         return self.sentence_projection(sentence)
 
     def score_parts(self, context_part: torch.Tensor, sentence_part: torch.Tensor) -> torch.Tensor:
-        """Logits from the two parts, broadcast against each other over all axes but the last."""
+        """Return the logits of two parts, which are broadcast over all axes but the last."""
         total = context_part + sentence_part  # (..., part)
         if self.output_projection is not None:
             total = self.output_projection(self.dropout(torch.relu(total)))  # (..., 1)
         return total.squeeze(-1)
-
-    def score(self, left: torch.Tensor, sentence: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """Logits from vectors alone. `score(left[None], sentences[:, None], right[None])` is sentences x contexts."""
-        return self.score_parts(self.context_part(left, right), self.sentence_part(sentence))
-
-    def log_probability(self, left: torch.Tensor, sentence: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """log p(y=1 | s, c_<, c_>), the first term of Eq. 3, with the broadcasting of `score`."""
-        return nn.functional.logsigmoid(self.score(left, sentence, right))
 
     def forward(
         self,
@@ -126,15 +121,16 @@ class ContextDiscriminatorModel(PreTrainedModel):
         right_index: torch.Tensor,
         labels: torch.Tensor | None = None,
     ) -> ContextDiscriminatorOutput:
-        r"""
+        r"""Compute the logits of sentences in contexts, and the loss if labels are given.
+
         Args:
-            input_ids, attention_mask (`(sentences, tokens)`): Every sentence once, padded on the right; a sentence
-                that stands in several contexts is encoded once for all of them.
-            left_index, right_index (`(batch, width)`): For each context the sentences on its sides, -1 for none.
+            input_ids, attention_mask (`(sentences, tokens)`): Distinct sentences, padded on the right; a sentence that
+                occurs in several contexts is encoded once.
+            left_index, right_index (`(batch, width)`): The sentences on the sides of each context, -1 for none.
             sentence_index (`(batch,)` or `(batch, candidates)`): The sentence in the middle, or the true one and its
                 replacements.
-            labels (of the shape of `sentence_index`, *optional*): 1 where the sentence is the true one, else 0. None
-                leaves the loss out.
+            labels (of the shape of `sentence_index`, *optional*): 1 if the sentence is the true one, else 0. None
+                gives no loss.
         """
         check_index(len(input_ids), left_index=left_index, right_index=right_index, sentence_index=sentence_index)
         vectors = self.encode_sentences(input_ids, attention_mask)  # (sentences, 2 * hidden)
@@ -143,7 +139,7 @@ class ContextDiscriminatorModel(PreTrainedModel):
         )
         context = self.context_part(left, right)  # (batch, part)
         if sentence_index.dim() == 2:
-            context = context[:, None]  # one context for all candidates
+            context = context[:, None]  # broadcast over the candidates
         logits = self.score_parts(context, self.sentence_part(vectors)[sentence_index])
         loss = None
         if labels is not None:

@@ -1,7 +1,7 @@
 """The discriminator as a context model: log p(y=1 | s, c_<, c_>), the first term of Eq. 3, and a ranker of contexts.
 
-An index keeps the context's part of the head's hidden layer, as the sum of two half-precision numbers: ranking reads
-the first alone, half the bytes; together they are as good as single precision.
+An index keeps the context's part of the hidden layer of the head, as the sum of two half-precision numbers. Ranking
+reads only the first, which is half of the bytes; together they are as precise as single precision.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,13 @@ from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 PARTS, PARTS_REST = "parts", "parts_rest"
-NUMBERS_PER_BLOCK = 1 << 22  # of (sentences, contexts, part) that the head holds at a time
-RANKED_PER_BLOCK = 1 << 11  # contexts whose parts ranking holds at a time
+NUMBERS_PER_BLOCK = 1 << 22  # size of (sentences, contexts, part) that is in memory at a time
+RANKED_PER_BLOCK = 1 << 11  # contexts that are ranked at a time
 
 
 class DiscriminatorContextModel(ContextModel):
+    """Answers the term `discriminative`, and ranks contexts."""
+
     terms = ("discriminative",)
     stores = True
 

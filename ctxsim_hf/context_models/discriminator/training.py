@@ -27,12 +27,14 @@ CONTEXTS_PER_EVALUATION_BATCH = 500
 @dataclass(kw_only=True)
 class DiscriminatorArguments(ContextTrainingArguments):
     head: Annotated[str, OneOf(HEADS)] = HfArg(
-        default="mlp", help="mlp, or linear: Eq. 1 to the letter, which orders all contexts alike."
+        default="mlp", help="mlp, or linear: exactly Eq. 1, which ranks contexts the same for every sentence."
     )
-    embedding_size: Count | None = HfArg(default=None, help="Width of a token's vector; by default the preset's.")
-    hidden_size: Count | None = HfArg(default=None, help="Width of one LSTM direction; by default the preset's.")
-    head_size: Count | None = HfArg(default=None, help="Hidden layer of the mlp head; by default the preset's.")
-    dropout: Share = HfArg(default=0.1, help="On token vectors and the head's hidden layer.")
+    embedding_size: Count | None = HfArg(default=None, help="Size of token embeddings; by default the preset's.")
+    hidden_size: Count | None = HfArg(default=None, help="Size of one LSTM direction; by default the preset's.")
+    head_size: Count | None = HfArg(
+        default=None, help="Size of the hidden layer of the mlp head; by default the preset's."
+    )
+    dropout: Share = HfArg(default=0.1, help="Dropout on token embeddings and on the hidden layer of the head.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,13 +42,15 @@ class DiscriminatorArguments(ContextTrainingArguments):
 
 
 def run(arguments: DiscriminatorArguments) -> dict[str, Any]:
-    """Run the stage; returns the counts that stage.json records."""
+    """Run the stage and return the counts that stage.json records."""
     inputs = arguments.inputs()
     data = ContextData.open(arguments)
     return run_training(COMMAND, arguments, inputs, data.tokenizer, lambda: DiscriminatorTask(arguments, data))
 
 
 class DiscriminatorTask:
+    """Training of a discriminator."""
+
     def __init__(self, arguments: DiscriminatorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
         assert arguments.width is not None  # the preset filled it
@@ -82,7 +86,8 @@ class DiscriminatorTask:
 
     @torch.no_grad()
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
-        """How often the true sentence scores above its replacement (a tie counts half), by where that came from."""
+        """Return how often the true sentence scores above a replacement, from another document and from its own. A tie
+        counts half."""
         contexts = self.data.evaluation_contexts()
         negatives = draw_negatives(self.data.held_out, contexts, np.random.default_rng(0))
         candidates = np.concatenate([contexts[:, None], negatives], axis=1)

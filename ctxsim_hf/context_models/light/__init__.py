@@ -1,1 +1,1 @@
-"""A bag-of-words generator, for one machine."""
+"""A bag-of-words generator that trains on one machine (Eq. 2)."""

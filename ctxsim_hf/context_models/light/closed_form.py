@@ -1,12 +1,12 @@
-"""Chunks -> a light generator without a single step: neighbour co-occurrence, PPMI, truncated SVD.
+"""Chunks -> a light generator without gradient steps: co-occurrence in neighbouring sentences, PPMI, truncated SVD.
 
-Of which tokens does the sentence next door speak? With C[a, b] the number of neighbouring sentences that hold a and b,
+With C[a, b] the number of pairs of neighbouring sentences of which one contains a and the other b,
 
     PPMI[a, b] = max(0, log p(b | a) / p(b)),      PPMI ~ U S V^T
 
 and since log p(b | a) - log p(b) is the mutual information of a and b, the token vectors are U sqrt(S) as part of a
-source and V sqrt(S) as part of a target, with the unigram log-probabilities as biases. How far to trust them, one
-factor for each of the three questions, is the value that makes training contexts most likely.
+source and V sqrt(S) as part of a target, with the unigram log-probabilities as biases. They are scaled by one factor
+for each of the three directions, the one that makes training contexts most likely.
 """
 
 import warnings
@@ -26,8 +26,8 @@ from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
-SENTENCES_PER_BLOCK = 200_000  # neighbours counted at a time
-SMOOTHING = 0.75  # exponent on the frequency of the predicted token: rare ones are not over-rated (Levy et al. 2015)
+SENTENCES_PER_BLOCK = 200_000  # counted at a time
+SMOOTHING = 0.75  # exponent of the frequency of the target token, against a bias to rare ones (Levy et al. 2015)
 FITTING_CONTEXTS = 2000
 SVD_ITERATIONS = 4
 
@@ -35,7 +35,7 @@ SVD_ITERATIONS = 4
 def fit_closed_form(
     task: LightGeneratorTask, arguments: GeneratorArguments, folder: Path, accelerator: Accelerator
 ) -> dict[str, Any]:
-    """Set the weights of the task's model, on the CPU and on every process alike; returns its held-out figures."""
+    """Set the weights of the task's model, on the CPU of every process, and return its held-out figures."""
     chunks, model = task.data.train, task.model
     counts = neighbour_counts(chunks, model.config.vocab_size)
     set_token_vectors(model, positive_mutual_information(counts), unigram_counts(task.data), arguments.seed)
@@ -44,7 +44,7 @@ def fit_closed_form(
 
 
 def neighbour_counts(chunks: TokenizedChunks, vocab_size: int) -> scipy.sparse.csr_array:
-    """How many ordered pairs of neighbouring sentences of a chunk hold one token and the other; symmetric."""
+    """Return the number of ordered pairs of neighbouring sentences that contain each pair of tokens; symmetric."""
     firsts = np.setdiff1d(np.arange(len(chunks.lengths)), chunks.chunk_starts[1:] - 1)  # all but the last of a chunk
     total = scipy.sparse.csr_array((vocab_size, vocab_size), dtype=np.float32)
     for start in tqdm(range(0, len(firsts), SENTENCES_PER_BLOCK), desc="count", unit="block", disable=None):
@@ -55,19 +55,18 @@ def neighbour_counts(chunks: TokenizedChunks, vocab_size: int) -> scipy.sparse.c
 
 
 def _presence(chunks: TokenizedChunks, sentences: np.ndarray, vocab_size: int) -> scipy.sparse.csr_array:
-    """(sentences, vocabulary): 1 where the sentence holds the token."""
-    lengths = chunks.lengths[sentences]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.repeat(chunks.sentence_starts[sentences] - starts[:-1], lengths) + np.arange(starts[-1])
-    ones = np.ones(starts[-1], dtype=np.float32)
-    matrix = scipy.sparse.csr_array((ones, chunks.tokens[places], starts), shape=(len(sentences), vocab_size))
+    """Return a matrix (sentences, vocabulary) that is 1 where a sentence contains a token."""
+    picked = chunks.pick(sentences)
+    ones = np.ones(len(picked.tokens), dtype=np.float32)
+    parts = (ones, picked.tokens, picked.sentence_starts)
+    matrix = scipy.sparse.csr_array(parts, shape=(len(sentences), vocab_size))
     matrix.sum_duplicates()
     matrix.data[:] = 1
     return matrix
 
 
 def positive_mutual_information(counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """log p(b | a) / p(b) where above 0, with p(b) smoothed towards uniform."""
+    """Return log p(b | a) / p(b) where it is positive, with p(b) smoothed towards uniform."""
     rows = np.asarray(counts.sum(1)).ravel()
     smoothed = rows**SMOOTHING
     coordinates = counts.tocoo()
@@ -82,9 +81,10 @@ def positive_mutual_information(counts: scipy.sparse.csr_array) -> scipy.sparse.
 def set_token_vectors(
     model: LightContextGeneratorModel, matrix: scipy.sparse.csr_array, frequencies: np.ndarray, seed: int
 ) -> None:
+    """Set input and output embeddings to the factors of a truncated SVD."""
     size = model.config.hidden_size
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse", UserWarning)  # torch calls its CSR matrices beta
+        warnings.filterwarnings("ignore", "Sparse", UserWarning)  # torch warns that its CSR matrices are in beta
         torch.manual_seed(seed)
         sparse = torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr),
@@ -98,16 +98,16 @@ def set_token_vectors(
     model.output_embeddings.weight.zero_()
     model.input_embeddings.weight[:, : len(scale)] = left[:, :size] * scale
     model.output_embeddings.weight[:, : len(scale)] = right[:, :size] * scale
-    # The average source must say nothing: what is likely anywhere is in the biases already.
+    # The average source must carry no information, since the biases hold the unigram frequencies already.
     weights = torch.from_numpy(frequencies).float() * torch.sigmoid(model.token_weight_logits)
     model.input_embeddings.weight -= weights @ model.input_embeddings.weight / weights.sum()
 
 
 @torch.no_grad()
 def fit_scales(task: LightGeneratorTask) -> None:
-    """Multiply each question's maps by the factor that makes its targets in training contexts most likely."""
+    """Multiply the maps of each direction by the factor that makes its targets in training contexts most likely."""
     model, chunks = task.model.eval(), task.data.train
-    sample = np.random.default_rng(task.arguments.seed).permutation(len(chunks.chunk_starts) - 1)
+    sample = np.random.default_rng(task.arguments.seed).permutation(chunks.num_chunks)
     places = task.places(task.train, model, chunks.contexts_of(sample[:FITTING_CONTEXTS])[:FITTING_CONTEXTS])
     maps = {
         "sentence": (model.left_to_sentence, model.right_to_sentence),

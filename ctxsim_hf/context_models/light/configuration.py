@@ -1,4 +1,4 @@
-"""Sizes and choices of the light generator."""
+"""The configuration of the light generator."""
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
@@ -8,16 +8,17 @@ from ctxsim_hf.context_models.config_checks import expect_at_least, expect_token
 
 @strict
 class LightContextGeneratorConfig(PreTrainedConfig):
-    r"""
+    r"""Configuration of [`LightContextGeneratorModel`].
+
     Args:
         vocab_size (`int`, defaults to 16000): Number of token ids.
-        hidden_size (`int`, defaults to 256): Width of input vectors, source vectors and output vectors.
+        hidden_size (`int`, defaults to 256): Size of input, source and output vectors.
         num_sampled (`int`, defaults to 0): In training, the normaliser of a batch is estimated from the batch's own
-            target tokens and this many others; 0 computes it in full. Outside training it is always in full.
-        sif_smoothing (`float`, defaults to 1e-3): `a` of the starting token weight a / (a + unigram probability).
-        initializer_range (`float`, defaults to 0.1): Standard deviation of new input vectors.
-        width (`int`, defaults to 1): Sentences on each side of a context that the model reads.
-        max_sentence_tokens (`int`, defaults to 64): A longer sentence is cut.
+            target tokens and this many others; 0 computes it exactly. Outside training it is always exact.
+        sif_smoothing (`float`, defaults to 1e-3): `a` of the initial token weight a / (a + unigram probability).
+        initializer_range (`float`, defaults to 0.1): Standard deviation of initial input vectors.
+        width (`int`, defaults to 1): Number of sentences that the model reads on each side of a context.
+        max_sentence_tokens (`int`, defaults to 64): Longer sentences are truncated.
     """
 
     model_type = "ctxsim_light_generator"

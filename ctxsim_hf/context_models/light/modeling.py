@@ -1,22 +1,22 @@
-"""Turns a bag of tokens into the probability of another bag of tokens: Eq. 2 made cheap enough for one machine.
+"""A bag of tokens -> the probability of another bag of tokens: Eq. 2 made cheap enough for one machine.
 
-A source is the weighted mean of its tokens' input vectors, mapped once per question; a target's tokens are predicted
-independently of each other by one softmax over the vocabulary.
+A source is the weighted mean of its tokens' input vectors, with one linear map for each direction; a target's tokens
+are predicted independently of each other by one softmax over the vocabulary.
 
-| direction | question | source vector v |
+| direction | probability | source vector v |
 |---|---|---|
 | `sentence` | log p(s given c_<, c_>) | left_to_sentence(mean(c_<)) + right_to_sentence(mean(c_>)) |
 | `left` | log p(c_< given s) | sentence_to_left(mean(s)) |
 | `right` | log p(c_> given s) | sentence_to_right(mean(s)) |
 
-The sides are conditioned on the sentence alone, a departure from Eq. 2: so every normaliser belongs to one sentence or
+Unlike in Eq. 2, the sides are conditioned on the sentence alone, so that every normaliser belongs to one sentence or
 to one context, never to a pair. With O, B, n the sums over a target's tokens of output vectors, biases and ones,
 
     log p(target | source) = <v, O> + B - n * Z(v),      Z(v) = log sum_t exp(<v, o_t> + b_t)
 
 so sentences x contexts is one matrix product, and the training loss needs one softmax per source, not one per token.
-Everything a sentence brings, as source or as target, is a sum over its tokens: [`SentenceFactors`], computed once for
-all the contexts it stands in.
+All that is needed of a sentence, as source or as target, are sums over its tokens: [`SentenceFactors`], computed once
+for all of its contexts.
 """
 
 import math
@@ -35,11 +35,11 @@ from ctxsim_hf.context_models.light.configuration import LightContextGeneratorCo
 from ctxsim_hf.context_models.light.sampled_normaliser import sampled_normaliser
 from ctxsim_hf.context_models.terms import DIRECTIONS
 
-SOURCES_PER_BLOCK = 1024  # sources whose logits over the vocabulary are held at a time when scoring
+SOURCES_PER_BLOCK = 1024  # sources whose logits over the vocabulary are in memory at a time when scoring
 
 
 class SentenceFactors(NamedTuple):
-    """All that scoring needs to know of sentences, in any place. A side of several sentences is their sum."""
+    """The sums over tokens that scoring needs of sentences. A side of several sentences is the sum of theirs."""
 
     input_sum: torch.Tensor  # (sentences, hidden): weighted input vectors
     weight_sum: torch.Tensor  # (sentences,)
@@ -48,11 +48,11 @@ class SentenceFactors(NamedTuple):
     length: torch.Tensor  # (sentences,): tokens, n
 
     def mean(self) -> torch.Tensor:
-        """Weighted mean of the input vectors, zero for a sentence without tokens: (sentences, hidden)."""
+        """Return the weighted means of the input vectors, zero for a sentence without tokens: (sentences, hidden)."""
         return self.input_sum / self.weight_sum.masked_fill(self.weight_sum == 0, 1)[:, None]
 
     def side(self, index: torch.Tensor) -> "SentenceFactors":
-        """Sides made of these sentences: (sides, width) places of sentences, -1 for none -> factors of each side."""
+        """Return the factors of sides, given the indices of their sentences: (sides, width), -1 for none."""
         if index.shape[1] == 1 and bool((index >= 0).all()):
             return SentenceFactors(*(factor[index[:, 0]] for factor in self))
         real = index >= 0
@@ -63,9 +63,10 @@ class SentenceFactors(NamedTuple):
 
 @dataclass
 class LightContextGeneratorOutput(ModelOutput):
-    """
+    """Output of [`LightContextGeneratorModel`].
+
     Args:
-        loss (`torch.FloatTensor`): Mean of the three questions' losses.
+        loss (`torch.FloatTensor`): Mean of the losses of the three directions.
         question_losses (`torch.FloatTensor` of shape `(3,)`): Cross entropy per target token, ordered as `DIRECTIONS`.
     """
 
@@ -74,15 +75,16 @@ class LightContextGeneratorOutput(ModelOutput):
 
 
 class LightContextGeneratorModel(PreTrainedModel):
-    r"""
-    Parameters, each of which may be set from outside (a closed-form start does):
+    r"""A softmax over the vocabulary, given the weighted mean of token vectors.
 
-    - `input_embeddings.weight` (vocabulary, hidden): what a token says about its surroundings, as part of a source.
-    - `token_weight_logits` (vocabulary,): sigmoid of it is the token's weight in the mean of its source.
+    Its parameters, which closed_form.py sets directly:
+
+    - `input_embeddings.weight` (vocabulary, hidden): the vector of a token as part of a source.
+    - `token_weight_logits` (vocabulary,): its sigmoid is the weight of a token in the mean of its source.
     - `left_to_sentence`, `right_to_sentence`, `sentence_to_left`, `sentence_to_right` `.weight` (hidden, hidden): the
-      map of each place for each question, without bias; the identity at the start.
-    - `output_embeddings.weight` (vocabulary, hidden): what a token asks of a source, as part of a target.
-    - `output_bias` (vocabulary,): a token's logit when the source says nothing, that is its unigram log-probability.
+      linear maps of each direction, without bias, initialised to the identity.
+    - `output_embeddings.weight` (vocabulary, hidden): the vector of a token as part of a target.
+    - `output_bias` (vocabulary,): the logit of a token given a zero source, its unigram log-probability.
     """
 
     config: LightContextGeneratorConfig
@@ -114,18 +116,18 @@ class LightContextGeneratorModel(PreTrainedModel):
 
     @torch.no_grad()
     def set_unigram_counts(self, counts: torch.Tensor) -> None:
-        """Start from the corpus's token counts (vocabulary,): biases from log-frequency, token weights as in SIF."""
+        """Initialise from token counts (vocabulary,): biases from log-frequencies, token weights as in SIF."""
         if counts.shape != self.output_bias.shape:
             expected = self.config.vocab_size
             raise ValueError(f"`counts` must have one number per token, {expected}, got {tuple(counts.shape)}.")
-        smoothed = counts.to(self.output_bias.device, torch.float64) + 1  # unseen tokens stay possible
+        smoothed = counts.to(self.output_bias.device, torch.float64) + 1  # so that unseen tokens are possible
         log_frequency = (smoothed / smoothed.sum()).log()
         self.output_bias.copy_(log_frequency)
         # sigmoid(log a - log p) = a / (a + p)
         self.token_weight_logits.copy_(math.log(self.config.sif_smoothing) - log_frequency)
 
     def encode_sentences(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SentenceFactors:
-        """Factors of sentences (sentences, tokens), end mark included, padded anywhere."""
+        """Return the factors of sentences, which may be padded anywhere: (sentences, tokens), end token included."""
         check_tokens(input_ids, attention_mask)
         check_vocabulary(input_ids, self.config.vocab_size)
         real = attention_mask != 0
@@ -147,9 +149,22 @@ class LightContextGeneratorModel(PreTrainedModel):
             length=length,
         )
 
+    def encode_places(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        left_index: torch.Tensor,
+        sentence_index: torch.Tensor,
+        right_index: torch.Tensor,
+    ) -> dict[str, SentenceFactors]:
+        """Return the factors of the sentences and of the sides of contexts; for the arguments, see `forward`."""
+        factors = self.encode_sentences(input_ids, attention_mask)
+        indices = {"sentence": sentence_index[:, None], "left": left_index, "right": right_index}
+        return {place: factors.side(index) for place, index in indices.items()}
+
     def source(self, direction: str, **places: SentenceFactors) -> torch.Tensor:
-        """Source vectors (rows, hidden): `source("sentence", left=..., right=...)`, `source("left", sentence=...)`,
-        `source("right", sentence=...)`."""
+        """Return source vectors (rows, hidden): `source("sentence", left=..., right=...)`,
+        `source("left", sentence=...)` or `source("right", sentence=...)`."""
         maps: dict[str, dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
             "sentence": {"left": self.left_to_sentence, "right": self.right_to_sentence},
             "left": {"sentence": self.sentence_to_left},
@@ -161,7 +176,7 @@ class LightContextGeneratorModel(PreTrainedModel):
         return torch.stack([maps[direction][name](factors.mean()) for name, factors in places.items()]).sum(0)
 
     def normalisers(self, source: torch.Tensor) -> torch.Tensor:
-        """Z of each source: (sources, hidden) -> (sources,)."""
+        """Return Z of each source: (sources, hidden) -> (sources,)."""
         return torch.cat([self._logits(block).logsumexp(1) for block in source.split(SOURCES_PER_BLOCK)])
 
     def _logits(self, source: torch.Tensor) -> torch.Tensor:
@@ -169,13 +184,13 @@ class LightContextGeneratorModel(PreTrainedModel):
 
     @staticmethod
     def log_prob_matrix(source: torch.Tensor, normaliser: torch.Tensor, target: SentenceFactors) -> torch.Tensor:
-        """log p of every target given every source: (sources, targets)."""
+        """Return log p of every target given every source: (sources, targets)."""
         fit = torch.addmm(target.bias_sum, source, target.output_sum.T)
         return fit - normaliser[:, None] * target.length
 
     @staticmethod
     def log_prob(source: torch.Tensor, normaliser: torch.Tensor, target: SentenceFactors) -> torch.Tensor:
-        """log p of each target given the source of the same row, the matrix's diagonal: (rows,)."""
+        """Return log p of each target given the source of the same row, the diagonal of the matrix: (rows,)."""
         return (source * target.output_sum).sum(1) + target.bias_sum - normaliser * target.length
 
     def forward(
@@ -187,26 +202,20 @@ class LightContextGeneratorModel(PreTrainedModel):
         right_index: torch.Tensor,
         sampled_ids: torch.Tensor | None = None,
     ) -> LightContextGeneratorOutput:
-        r"""
-        The inputs are the labels: each place is predicted from the others.
+        r"""Compute the losses of predicting each place from the others; the inputs are the labels.
 
         Args:
-            input_ids, attention_mask (`(sentences, tokens)`): Every sentence once, end mark included.
-            left_index, right_index (`(batch, width)`): For each context the sentences on its sides, -1 for none.
-            sentence_index (`(batch,)`): For each context the sentence taken out.
+            input_ids, attention_mask (`(sentences, tokens)`): Distinct sentences, end tokens included.
+            left_index, right_index (`(batch, width)`): The sentences on the sides of each context, -1 for none.
+            sentence_index (`(batch,)`): The sentence of each context.
             sampled_ids (`(samples,)`, *optional*): Distinct token ids, drawn uniformly, that stand for all the tokens
-                that do not occur in this batch. None: in training `config.num_sampled` are drawn here (0: all tokens
-                are used), and outside training all tokens are used.
+                that do not occur in this batch. None draws `config.num_sampled` in training, and uses all tokens
+                outside training or if that is 0.
         """
         check_index(len(input_ids), left_index=left_index, right_index=right_index, sentence_index=sentence_index)
         if sentence_index.dim() != 1:
             raise ValueError(f"`sentence_index` must be (batch,), got the shape {tuple(sentence_index.shape)}.")
-        factors = self.encode_sentences(input_ids, attention_mask)
-        places = {
-            "sentence": factors.side(sentence_index[:, None]),
-            "left": factors.side(left_index),
-            "right": factors.side(right_index),
-        }
+        places = self.encode_places(input_ids, attention_mask, left_index, sentence_index, right_index)
         source = torch.cat(
             [
                 self.source("sentence", left=places["left"], right=places["right"]),

@@ -1,12 +1,12 @@
-"""Turns source vectors and a sample of tokens into estimates of the softmax normaliser, for training.
+"""Source vectors and a sample of tokens -> estimates of the softmax normaliser, for training.
 
     exp(Z(v)) = sum over the targets t of exp(<v, o_t> + b_t)
               + others per sample * sum over the samples t of exp(<v, o_t> + b_t)
 
-The first sum is exact; the second stands for all tokens that are no target. exp(Z) comes out right on average, Z
-itself a little low (the logarithm of a mean is above the mean of logarithms), the less so the larger the sample, and
-exactly right if the sample holds every token that is no target. Without the targets, one that no sample holds back
-could raise its logit for ever.
+The first sum is exact; the second stands for all tokens that are no target. The estimate of exp(Z) is unbiased; that
+of Z is a little low (the logarithm of a mean is above the mean of logarithms), less so for a larger sample, and exact
+if the sample holds every token that is no target. Without the first sum, the logit of a target that is not in the
+sample could grow without bound.
 """
 
 import math
@@ -17,10 +17,10 @@ import torch
 def choose_tokens(
     target_ids: torch.Tensor, sampled_ids: torch.Tensor, vocab_size: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The tokens an estimate adds up, and the logarithm of how many tokens each stands for (the log-Q correction).
+    """Return the tokens to sum over, and the logarithm of how many tokens each stands for (the log-Q correction).
 
     Args:
-        target_ids (`(any number,)`): Target tokens, repetitions allowed.
+        target_ids (`(any number,)`): Target tokens, with repetitions.
         sampled_ids (`(samples,)`): Distinct tokens drawn uniformly; those that are targets are left out.
     """
     is_target = torch.zeros(vocab_size, dtype=torch.bool, device=target_ids.device)

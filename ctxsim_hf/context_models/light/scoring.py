@@ -17,17 +17,18 @@ from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
-NORMALISERS = "normalisers"  # of the question `sentence`, whose source is the context alone
+NORMALISERS = "normalisers"  # of the direction `sentence`, whose source is the context alone
 
 
 class LightSentences:
-    """Sentences as targets, and, for a direction that is asked for, as sources with their normalisers."""
+    """Sentences as targets, and as sources with their normalisers, which are computed on first use."""
 
     def __init__(self, model: LightContextGeneratorModel, factors: SentenceFactors) -> None:
         self.model, self.factors = model, factors
         self._sources: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def source(self, direction: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the source vectors for a direction, and their normalisers."""
         if direction not in self._sources:
             source = self.model.source(direction, sentence=self.factors)
             self._sources[direction] = source, self.model.normalisers(source)
@@ -35,7 +36,7 @@ class LightSentences:
 
 
 class LightContexts:
-    """The sides of contexts as targets, and, when asked for, the contexts as sources with their normalisers."""
+    """The sides of contexts as targets, and the contexts as sources with their normalisers, computed on first use."""
 
     def __init__(
         self, model: LightContextGeneratorModel, sides: dict[str, SentenceFactors], normalisers: np.ndarray | None
@@ -44,6 +45,7 @@ class LightContexts:
 
     @cached_property
     def source(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the source vectors for the direction `sentence`, and their normalisers."""
         source = self.model.source("sentence", **self.sides)
         if self._stored is None:
             return source, self.model.normalisers(source)
@@ -51,6 +53,8 @@ class LightContexts:
 
 
 class LightContextModel(ContextModel):
+    """Answers the terms `sentence`, `left` and `right`."""
+
     terms = DIRECTIONS
     stores = True
 

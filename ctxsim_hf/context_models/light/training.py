@@ -1,4 +1,4 @@
-"""Chunks -> a light generator, by gradient descent on the three questions of Eq. 2 at once."""
+"""Chunks -> a light generator, by gradient descent on the three directions of Eq. 2 at once."""
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ from ctxsim_hf.train.batches import chunk_batches
 
 
 class LightGeneratorTask:
+    """Training of a light generator."""
+
     def __init__(self, arguments: GeneratorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
         self.train, self.held_out = (
@@ -44,23 +46,21 @@ class LightGeneratorTask:
 
     @staticmethod
     def places(collator: SentenceCollator, model: PreTrainedModel, contexts: np.ndarray) -> dict[str, SentenceFactors]:
+        """Return the factors of the sentences and of the sides of contexts."""
         tensors = {name: tensor.to(model.device) for name, tensor in collator(contexts).items()}
-        factors = model.encode_sentences(tensors["input_ids"], tensors["attention_mask"])
-        return {
-            "sentence": factors.side(tensors["sentence_index"][:, None]),
-            "left": factors.side(tensors["left_index"]),
-            "right": factors.side(tensors["right_index"]),
-        }
+        factors: dict[str, SentenceFactors] = model.encode_places(**tensors)
+        return factors
 
     @staticmethod
     def source(model: PreTrainedModel, places: dict[str, SentenceFactors], direction: str) -> torch.Tensor:
+        """Return the source vectors of contexts for a direction."""
         needed = ("left", "right") if direction == "sentence" else ("sentence",)
         source: torch.Tensor = model.source(direction, **{place: places[place] for place in needed})
         return source
 
 
 def new_light_generator(arguments: GeneratorArguments, data: ContextData) -> LightContextGeneratorModel:
-    """A model that knows the unigram frequencies and nothing else yet."""
+    """Return an untrained model that knows the unigram frequencies."""
     model = LightContextGeneratorModel(
         LightContextGeneratorConfig(
             vocab_size=len(data.tokenizer),

@@ -1,4 +1,4 @@
-"""Sizes and choices of the seq2seq generator."""
+"""The configuration of the seq2seq generator."""
 
 from huggingface_hub.dataclasses import strict
 from transformers import BartConfig
@@ -9,18 +9,19 @@ from ctxsim_hf.context_models.terms import DIRECTIONS
 
 @strict
 class ContextGeneratorConfig(BartConfig):
-    r"""
-    A [`BartConfig`] with the paper's sizes as defaults (6+6 layers, width 1024, 16 heads, ffn 4096) and:
+    r"""Configuration of [`ContextGeneratorModel`].
+
+    It is a [`BartConfig`] with the sizes of the paper as defaults (6+6 layers, width 1024, 16 heads, ffn 4096) and:
 
     Args:
         direction (`str`, defaults to `"sentence"`): What the model generates: the `"sentence"` from both sides, the
             `"left"` side from sentence and right side, the `"right"` side from left side and sentence, or `"all"`:
-            one model for the three, told by `direction_ids`.
+            one model for all three, selected by `direction_ids`.
         max_sentences (`int`, defaults to 5): Number of sentence positions in a window, 2 * width + 1 for up to
             `width` sentences on each side. Positions count through the whole window, the generated place included:
             left sentences end at width - 1, the sentence is at width, right sentences start at width + 1. So a
-            sentence keeps its number in all directions, and the number left out tells where the hole is.
-        max_sentence_tokens (`int`, defaults to 64): A longer sentence is cut.
+            sentence has the same number in all directions, and the missing number tells what to generate.
+        max_sentence_tokens (`int`, defaults to 64): Longer sentences are truncated.
     """
 
     model_type = "ctxsim_generator"
@@ -34,7 +35,7 @@ class ContextGeneratorConfig(BartConfig):
 
     @property
     def width(self) -> int:
-        """Sentences on each side of a context that the model reads."""
+        """Return the number of sentences that the model reads on each side of a context."""
         return (self.max_sentences - 1) // 2
 
     def validate_direction(self) -> None:

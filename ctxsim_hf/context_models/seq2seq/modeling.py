@@ -1,4 +1,4 @@
-"""Turns part of a window of sentences into the probability of the rest, token by token (Eq. 2).
+"""Part of a window of sentences -> the probability of the rest, token by token (Eq. 2).
 
     log p(target | source) = sum_j log p(target_j | source, target_<j)
 
@@ -8,9 +8,9 @@
 | `left` | sentence and right side | left side |
 | `right` | left side and sentence | right side |
 
-A seq2seq Transformer built on BART; the paper's sentence-position embeddings are the one new thing, and for
-`direction="all"` a direction embedding. Both start at zero, so a model opened from a BART checkpoint answers as BART
-does until it is trained. How sentences are numbered: [`ContextGeneratorConfig`], `max_sentences`.
+The model is BART with the sentence-position embeddings of the paper and, for `direction="all"`, a direction embedding.
+Both start at zero, so a model opened from a BART checkpoint answers as BART does until it is trained. The numbering of
+sentences is described at `max_sentences` of [`ContextGeneratorConfig`].
 """
 
 from typing import Any
@@ -26,16 +26,16 @@ from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfi
 from ctxsim_hf.context_models.terms import DIRECTIONS
 
 IGNORED = -100  # the label of padding
-# Target tokens whose logits over the vocabulary are held at a time when scoring: a processor's cache likes it small.
+# Target tokens whose logits over the vocabulary are in memory at a time when scoring; few fit the cache of a CPU.
 TOKENS_PER_BLOCK = 256
 
 
 class PlaceEmbedding(nn.Embedding):
-    """Learned vectors added to a token's, zero at the start."""
+    """Learned vectors that are added to those of tokens, initialised to zero."""
 
 
 class ContextEncoder(BartEncoder):
-    """BART's encoder whose tokens also know their sentence's position and, for `direction="all"`, the direction."""
+    """BART's encoder with embeddings of the sentence position and, for `direction="all"`, of the direction."""
 
     config: ContextGeneratorConfig
 
@@ -87,12 +87,14 @@ class ContextEncoder(BartEncoder):
 
 
 class ContextGeneratorModel(BartForConditionalGeneration):
+    """A BART that generates the sentence of a context, or one of its sides."""
+
     config: ContextGeneratorConfig
 
     def __init__(self, config: ContextGeneratorConfig) -> None:
         super().__init__(config)
         self.model.encoder = ContextEncoder(config)
-        self.post_init()  # once more: ties the new encoder's token embeddings
+        self.post_init()  # again, to tie the token embeddings of the new encoder
 
     def forward(
         self,
@@ -105,16 +107,17 @@ class ContextGeneratorModel(BartForConditionalGeneration):
         inputs_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> Seq2SeqLMOutput:
-        r"""
+        r"""Compute the logits of a target given its source, and the loss if labels are given.
+
         Args:
-            input_ids (`(batch, tokens)`): The source's sentences one after another, padded on the right.
+            input_ids (`(batch, tokens)`): The sentences of the source, concatenated and padded on the right.
             sentence_ids (`(batch, tokens)`): For each token the position of its sentence in the window; any valid
                 position at padding.
-            direction_ids (`(batch,)`, *optional*): Place of the wanted direction in `DIRECTIONS`; given exactly when
-                the model's direction is `"all"`.
-            labels (`(batch, target tokens)`, *optional*): The target, end mark included, -100 at padding. None leaves
-                the loss out.
-            encoder_outputs (*optional*): What `encode` gave for this source. None encodes it here.
+            direction_ids (`(batch,)`, *optional*): Index of the direction in `DIRECTIONS`. Required if the direction
+                of the model is `"all"`, else None.
+            labels (`(batch, target tokens)`, *optional*): The target with its end token, -100 at padding. None gives
+                no loss.
+            encoder_outputs (*optional*): The result of `encode` for this source. None encodes it here.
         """
         if encoder_outputs is None:
             recorded = {name: kwargs[name] for name in ("output_attentions", "output_hidden_states") if name in kwargs}
@@ -141,14 +144,14 @@ class ContextGeneratorModel(BartForConditionalGeneration):
         sentence_ids: torch.Tensor,
         direction_ids: torch.Tensor | None = None,
     ) -> BaseModelOutput:
-        """Encode sources once, to be handed to `log_prob` or `forward` as `encoder_outputs` for many targets."""
+        """Encode sources once, to pass to `log_prob` or `forward` as `encoder_outputs` for many targets."""
         return self.model.encoder(
             input_ids=input_ids, attention_mask=attention_mask, sentence_ids=sentence_ids, direction_ids=direction_ids
         )
 
     @staticmethod
     def target_lengths(labels: torch.Tensor) -> torch.Tensor:
-        """Number of target tokens, end mark included: (..., target tokens) -> (...)."""
+        """Return the number of target tokens, counting the end token: (..., target tokens) -> (...)."""
         return (labels != IGNORED).sum(-1)
 
     def log_prob(
@@ -160,11 +163,11 @@ class ContextGeneratorModel(BartForConditionalGeneration):
         direction_ids: torch.Tensor | None = None,
         encoder_outputs: BaseModelOutput | None = None,
     ) -> torch.Tensor:
-        """Sum of the token log-probabilities of each target, end mark included.
+        """Return the sum of the token log-probabilities of each target, including the end token.
 
         Labels (batch, target tokens) give (batch,); labels (batch, targets, target tokens) give (batch, targets), each
-        source being encoded once for all its targets. With `encoder_outputs`, from `encode`, nothing is encoded and
-        the ids may be None; the attention mask of the source is still needed. A target of -100 alone scores 0.
+        source being encoded once for all its targets. With `encoder_outputs` from `encode`, the ids may be None; the
+        attention mask of the source is still needed. A target that is all -100 scores 0.
         """
         if labels.dim() not in (2, 3) or len(labels) != len(attention_mask):
             raise ValueError(
@@ -193,7 +196,7 @@ class ContextGeneratorModel(BartForConditionalGeneration):
         return scores.new_zeros(targets.shape).masked_scatter(real, scores).sum(-1).reshape(labels.shape[:-1])
 
     def _token_log_probs(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """log p of each token, block by block, so that no (all tokens, vocabulary) tensor is ever held."""
+        """Return log p of each token, block by block, so that no (all tokens, vocabulary) tensor is in memory."""
         scores = []
         for states, ids in zip(hidden.split(TOKENS_PER_BLOCK), tokens.split(TOKENS_PER_BLOCK), strict=True):
             logits = torch.addmm(self.final_logits_bias, states, self.lm_head.weight.T)  # (block, vocabulary)

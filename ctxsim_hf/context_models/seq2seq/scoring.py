@@ -1,10 +1,10 @@
-"""The seq2seq generator as a context model: of the three generative terms of Eq. 3, those of its direction.
+"""The seq2seq generator as a context model: it answers the generative terms of Eq. 3 of its direction.
 
-The source of the question `sentence` is a context alone, so it is encoded once for all sentences; the other two
-questions have a source of their own for every pair.
+The source of the direction `sentence` is a context alone, so it is encoded once for all sentences. The other two
+directions have a different source for every pair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -20,13 +20,14 @@ from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import WindowTokens
 from ctxsim_hf.context_models.terms import DIRECTIONS
+from ctxsim_hf.context_models.token_budget import padded_batches
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
-TOKENS_PER_BATCH = 4096  # of padded sources or targets that go through the model together
-
 
 class Seq2SeqContextModel(ContextModel):
+    """Answers the terms `sentence`, `left` and `right`, or one of them."""
+
     def __init__(self, model: ContextGeneratorModel, tokenizer: TokenizersBackend) -> None:
         self.model, self.tokenizer, self.width = model.eval(), tokenizer, model.config.width
         self.special = SpecialIds.of(tokenizer)
@@ -53,7 +54,7 @@ class Seq2SeqContextModel(ContextModel):
         windows = windows.reshape(-1, windows.shape[-1])
         source_lengths, target_lengths = tokens.lengths(windows, term)
         order = np.lexsort((source_lengths, target_lengths))
-        for rows in _batches(order, source_lengths + target_lengths):
+        for rows in padded_batches(order, source_lengths + target_lengths):
             labels = tokens.target(windows[rows], term).to(self.model.device)
             if term == "sentence":
                 states, mask = contexts.encoded(rows % shape[1])
@@ -65,10 +66,10 @@ class Seq2SeqContextModel(ContextModel):
 
     @torch.inference_mode()
     def encode_sources(self, tokens: WindowTokens, windows: np.ndarray) -> list[torch.Tensor]:
-        """Return encoder states of the question `sentence`, one (tokens, width) for each window."""
+        """Return the encoder states of the direction `sentence`, a tensor (tokens, d_model) for each window."""
         lengths, _ = tokens.lengths(windows, "sentence")
         states: list[torch.Tensor] = [torch.empty(0)] * len(windows)
-        for rows in _batches(np.argsort(lengths, kind="stable"), lengths):
+        for rows in padded_batches(np.argsort(lengths, kind="stable"), lengths):
             encoded = self.model.encode(**self._source(tokens, windows[rows], "sentence"))
             for row, state in zip(rows, encoded.last_hidden_state, strict=True):
                 states[row] = state[: lengths[row]].clone()
@@ -82,7 +83,7 @@ class Seq2SeqContextModel(ContextModel):
 
 
 class EncodedContexts:
-    """Contexts and, as soon as someone asks, their encoder states."""
+    """Contexts, and their encoder states, which are computed on first use."""
 
     def __init__(self, scorer: Seq2SeqContextModel, contexts: Contexts) -> None:
         self.scorer = scorer
@@ -92,7 +93,7 @@ class EncodedContexts:
         return len(self.tokens.left)
 
     def windows_with(self, sentences: TokenizedSentences) -> tuple[np.ndarray, WindowTokens]:
-        """Put every sentence in the middle of every context: (sentences, contexts, window), and their tokens."""
+        """Return the windows of every sentence in every context, (sentences, contexts, window), and their tokens."""
         left, right = self.tokens.left, self.tokens.right
         middle = len(self.tokens.sentences) + np.arange(len(sentences))
         shape = (len(sentences), len(left))
@@ -115,21 +116,8 @@ class EncodedContexts:
         return self.scorer.encode_sources(tokens, windows[0])
 
     def encoded(self, contexts: np.ndarray) -> tuple[BaseModelOutput, torch.Tensor]:
-        """Return padded states of these contexts, and their mask."""
+        """Return the padded encoder states of some contexts, and their mask."""
         states = [self._states[context] for context in contexts]
         mask = torch.nn.utils.rnn.pad_sequence([state.new_ones(len(state)).long() for state in states], True)
         padded = torch.nn.utils.rnn.pad_sequence(states, True)
         return BaseModelOutput(last_hidden_state=padded), mask
-
-
-def _batches(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield rows in this order, as many together as the token budget allows with padding, at least one."""
-    start = 0
-    longest = 0
-    for place, row in enumerate(order):
-        longest = max(longest, int(lengths[row]))
-        if place > start and longest * (place + 1 - start) > TOKENS_PER_BATCH:
-            yield order[start:place]
-            start, longest = place, int(lengths[row])
-    if len(order):
-        yield order[start:]

@@ -15,6 +15,8 @@ from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import length_batches
 
@@ -22,12 +24,29 @@ EVALUATION_CONTEXTS = 1000
 CONTEXTS_PER_EVALUATION_BATCH = 50
 
 
+def find_tokenizer(arguments: GeneratorArguments) -> str:
+    """Return the folder of the tokenizer, that of `--init` where no other is named; refuse one that lacks marks."""
+    folder = arguments.tokenizer or str(fetch_folder(str(arguments.init), "a BART checkpoint"))
+    tokenizer = open_tokenizer(folder)
+    marks = ("bos_token", "pad_token", "eos_token")
+    if missing := [name for name in marks if getattr(tokenizer, name) is None]:
+        raise UserError(
+            f"a seq2seq generator needs a tokenizer with {', '.join(marks)}, that in {folder!r} has no "
+            f"{', '.join(missing)}; name another with --tokenizer"
+        )
+    return folder
+
+
 class DirectedBatch(NamedTuple):
+    """Contexts of a batch, and what to generate for them."""
+
     direction: str
     contexts: np.ndarray
 
 
 class Seq2SeqGeneratorTask:
+    """Training of a seq2seq generator."""
+
     def __init__(self, arguments: GeneratorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
         self.directions = DIRECTIONS if arguments.direction == "all" else (str(arguments.direction),)
@@ -53,9 +72,9 @@ class Seq2SeqGeneratorTask:
         if arguments.init:
             start = AutoConfig.from_pretrained(arguments.init)
             if start.model_type not in ("bart", ContextGeneratorConfig.model_type):
-                raise UserError(f"--init must be a BART checkpoint, {arguments.init!r} is a {start.model_type}")
+                raise UserError(f"--init must be a BART checkpoint, but {arguments.init!r} is a {start.model_type}")
             check_vocabulary(start.vocab_size, self.data.tokenizer, f"the checkpoint {arguments.init!r}")
-            # Checkpoints on the Hub are often stored in half precision, in which an optimizer's small steps are lost.
+            # Checkpoints on the Hub are often in half precision, which loses the small steps of an optimizer.
             model: ContextGeneratorModel = ContextGeneratorModel.from_pretrained(
                 arguments.init, dtype=torch.float32, **ours
             )
@@ -72,8 +91,8 @@ class Seq2SeqGeneratorTask:
                 encoder_ffn_dim=arguments.ffn_size,
                 decoder_ffn_dim=arguments.ffn_size,
                 dropout=arguments.dropout,
-                # BART's 0.02 suits a width of 1024; a narrow model started so small takes thousands of steps before
-                # its decoder looks at the source at all.
+                # BART's 0.02 suits a width of 1024. A narrow model initialised like this needs thousands of steps
+                # before its decoder uses the source at all.
                 init_std=float(arguments.hidden_size or 1) ** -0.5,
                 max_position_embeddings=(2 * width + 1) * (arguments.max_sentence_tokens + 1) + 1,
                 bos_token_id=special.bos,
@@ -87,7 +106,7 @@ class Seq2SeqGeneratorTask:
 
     def batches(self, epoch: int) -> list[DirectedBatch]:
         rng = np.random.default_rng((self.arguments.seed, epoch))
-        contexts = self.data.train.contexts_of(np.arange(len(self.data.train.chunk_starts) - 1))
+        contexts = self.data.train.contexts_of(np.arange(self.data.train.num_chunks))
         batches = []
         for direction in self.directions:
             sources, targets = self.train.lengths(contexts, direction)

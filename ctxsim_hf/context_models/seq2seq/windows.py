@@ -15,11 +15,11 @@ from ctxsim_hf.text.tokenized import TokenizedChunks, TokenizedSentences
 
 @dataclass(frozen=True)
 class WindowTokens:
-    """Windows of sentences as sources and targets of a seq2seq generator.
+    """Turns windows of sentences into sources and targets of a seq2seq generator.
 
     A window is a row of 2 * width + 1 sentences in reading order, -1 where there is none. A source is `<s>`, then its
-    sentences, each closed by `</s>`; `sentence_ids` number the places of the window, the one to be generated included.
-    A target is its sentences, each closed by `</s>`.
+    sentences, each followed by `</s>`; `sentence_ids` are positions in the window, the generated ones included. A
+    target is its sentences, each followed by `</s>`.
     """
 
     sentences: TokenizedSentences
@@ -28,11 +28,12 @@ class WindowTokens:
     special: SpecialIds
 
     def wanted(self, direction: str) -> range:
-        """The places that are generated."""
+        """Return the positions that are generated."""
         ends = {"left": (0, self.width), "sentence": (self.width, self.width + 1)}
         return range(*ends.get(direction, (self.width + 1, 2 * self.width + 1)))
 
     def source(self, window: np.ndarray, direction: str) -> Tensors:
+        """Return the tensors of the sources."""
         given = [place for place in range(window.shape[1]) if place not in self.wanted(direction)]
         rows = [self._join(row, given, start=[self.special.bos]) for row in window]
         return {
@@ -42,10 +43,11 @@ class WindowTokens:
         }
 
     def target(self, window: np.ndarray, direction: str) -> torch.Tensor:
+        """Return the labels of the targets, -100 at padding."""
         return _stack([self._join(row, self.wanted(direction), start=[])[0] for row in window], -100)
 
     def lengths(self, window: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of each window's source and target."""
+        """Return the numbers of tokens of the source and the target of each window."""
         tokens = np.where(window >= 0, np.minimum(self.sentences.lengths, self.max_sentence_tokens)[window] + 1, 0)
         target = tokens[:, self.wanted(direction)].sum(1)
         return 1 + tokens.sum(1) - target, target
@@ -63,13 +65,13 @@ class WindowTokens:
 
 @dataclass(frozen=True)
 class GeneratorCollator:
-    """Contexts as source and target of a seq2seq generator."""
+    """Turns contexts into sources and targets of a seq2seq generator."""
 
     chunks: TokenizedChunks
     width: int
     max_sentence_tokens: int
     special: SpecialIds
-    one_model_for_all: bool = False  # it wants `direction_ids`
+    one_model_for_all: bool = False  # whether to add `direction_ids`
 
     @cached_property
     def _tokens(self) -> WindowTokens:
@@ -80,7 +82,7 @@ class GeneratorCollator:
         return np.concatenate([left[:, ::-1], contexts[:, None], right], axis=1)
 
     def lengths(self, contexts: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of each context's source and target."""
+        """Return the numbers of tokens of the source and the target of each context."""
         return self._tokens.lengths(self._windows(contexts), direction)
 
     def __call__(self, contexts: np.ndarray, direction: str) -> Tensors:

@@ -1,0 +1,1 @@
+"""Pretrained BART and T5 as context models, used as they are."""

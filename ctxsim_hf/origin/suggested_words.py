@@ -1,0 +1,88 @@
+"""Two sentences -> the words that both suggest to a language model, and those that one of them suggests.
+
+A score is the log-probability of the word as a cloze context, in standard deviations above how the background suggests
+it: so a word that any sentence suggests does not show. Only whole words that the corpus knows are shown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ctxsim_hf.text.lexical import TfidfCosine
+
+BACKGROUND = 200  # sentences
+MIN_LETTERS = 3
+MIN_SENTENCES = 3  # of the corpus that hold a word
+MAX_SHARE = 0.02  # of the corpus's sentences: more common words say little
+SHOWN = 8
+MIN_SCORE = 1.5  # standard deviations: what stands out less is not shown
+
+
+@runtime_checkable
+class WordModel(Protocol):
+    """A context model that scores every one-word context."""
+
+    @property
+    def words(self) -> list[str]: ...
+
+    def word_scores(self, sentences: Sequence[str]) -> np.ndarray:
+        """Return log-probabilities, (sentences, words)."""
+        ...
+
+
+@dataclass(frozen=True)
+class SuggestedWords:
+    both: list[str]
+    first: list[str]  # that the first sentence suggests and the second does not
+    second: list[str]
+
+    def __str__(self) -> str:
+        named = (("both suggest", self.both), ("only 1 suggests", self.first), ("only 2 suggests", self.second))
+        return "\n".join(f"{name}: {', '.join(words) or 'no word of the corpus'}" for name, words in named)
+
+
+class WordSuggestions:
+    """
+    Args:
+        model (`WordModel`): Scores words.
+        background (`Sequence[str]`): Sentences of the corpus.
+        counts (`TfidfCosine`): Word counts of the corpus.
+    """
+
+    def __init__(self, model: WordModel, background: Sequence[str], counts: TfidfCosine) -> None:
+        self.model, self.counts = model, counts
+        self._background = background[:BACKGROUND]
+
+    @cached_property
+    def _known(self) -> np.ndarray:
+        """Places of tokens that are words of the corpus."""
+        words = self.model.words
+        held = self.counts.document_frequency([word.lower() for word in words])
+        common = MAX_SHARE * self.counts.num_sentences
+        fits = [word.isalpha() and len(word) >= MIN_LETTERS for word in words]
+        return np.flatnonzero(np.array(fits) & (held >= MIN_SENTENCES) & (held <= max(common, MIN_SENTENCES)))
+
+    @cached_property
+    def _usual(self) -> tuple[np.ndarray, np.ndarray]:
+        scores = self.model.word_scores(self._background)[:, self._known]
+        return scores.mean(0), np.maximum(scores.std(0), 1e-3)
+
+    def __call__(self, sentence1: str, sentence2: str) -> SuggestedWords:
+        mean, deviation = self._usual
+        first, second = (self.model.word_scores([sentence1, sentence2])[:, self._known] - mean) / deviation
+        return SuggestedWords(
+            self._best(np.minimum(first, second)),
+            self._best(np.where(second < MIN_SCORE / 2, first, -np.inf)),
+            self._best(np.where(first < MIN_SCORE / 2, second, -np.inf)),
+        )
+
+    def _best(self, scores: np.ndarray) -> list[str]:
+        """Return the words of the highest scores, forms that differ in case once."""
+        shown: dict[str, None] = {}
+        for place in np.argsort(-scores, kind="stable")[: 4 * SHOWN]:
+            if scores[place] >= MIN_SCORE:
+                shown.setdefault(self.model.words[self._known[place]].lower())
+        return list(shown)[:SHOWN]
