@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt, Lt
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.causal.loading import GGUF
-from ctxsim_hf.context_models.causal.settings import SETTINGS_FILE
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file

@@ -66,7 +66,7 @@ class TokenTable:
         vectors[known] = states[[places[text] for text in texts if text]]
         frequencies = torch.from_numpy(counts + 1.0)  # a token that was not seen may still come
         frequencies /= frequencies.sum()
-        return cls(vectors, known * SIF_SMOOTHING / (SIF_SMOOTHING + frequencies), frequencies)
+        return cls(vectors, known * (SIF_SMOOTHING / (SIF_SMOOTHING + frequencies)), frequencies)
 
 
 def token_texts(tokenizer: TokenizersBackend) -> list[str]:
