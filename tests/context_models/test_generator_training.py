@@ -104,7 +104,7 @@ def test_the_tokenizer_is_that_of_the_checkpoint(ctxsim: Run, corpus: Path, tmp_
     assert "has no bos_token; name another with --tokenizer" in err and err.count("\n") == 1
     (bart / "tokenizer.json").unlink()
     code, _, err = ctxsim(*fixed, *again)
-    assert code == 2 and f"no tokenizer in {str(bart)!r}: expected a file tokenizer.json there" in err
+    assert code == 2 and f"expected a file tokenizer.json in {str(bart)!r}, but there is none" in err
     for flags in ([], ["--direction", "left"]):
         code, _, err = ctxsim(*fixed, *flags, "--output", tmp_path / "bad")
         assert code == 2 and "--tokenizer is needed where there is no --init to take it from" in err

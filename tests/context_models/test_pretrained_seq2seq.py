@@ -202,8 +202,8 @@ def test_bad_models_are_refused_in_one_line(folders: Path, tmp_path: Path) -> No
     shutil.copy(folders / "t5/model.safetensors", tmp_path / "t5")
     (tmp_path / "t5/config.json").write_text(json.dumps(config))
     assert "no decoder_start_token_id" in refused(tmp_path / "t5")
-    (tmp_path / "t5/config.json").write_text('{"model_type": "pegasus"}')
-    assert "no context model is known for the model type 'pegasus'; expected one of bart, " in refused(tmp_path / "t5")
+    (tmp_path / "t5/config.json").write_text('{"model_type": "vit"}')
+    assert "no context model is known for the model type 'vit'; expected one of bart, " in refused(tmp_path / "t5")
 
 
 def test_bad_tokenizers_are_refused_in_one_line(folders: Path, corpus: Path, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_bad_tokenizers_are_refused_in_one_line(folders: Path, corpus: Path, tmp
         shutil.copy(corpus / "tokenizer" / name, tmp_path / "t5" / name)
     assert "the tokenizer has no <extra_id_0>; use the one" in refused(tmp_path / "t5")
     (tmp_path / "t5/tokenizer.json").unlink()
-    assert "expected a file tokenizer.json there" in refused(tmp_path / "t5")
+    assert "expected a file tokenizer.json in" in refused(tmp_path / "t5")
 
 
 @pytest.mark.parametrize(
