@@ -128,7 +128,7 @@ def tokenizer_file(tokenizer: str) -> Path:
     """Return the path of tokenizer.json in a folder or on the Hub."""
     folder = fetch_folder(tokenizer, "a folder with a fast tokenizer", allow_patterns=["tokenizer.json"])
     if not (folder / "tokenizer.json").exists():
-        raise UserError(f"no tokenizer in {tokenizer!r}: expected a file tokenizer.json there")
+        raise UserError(f"expected a file tokenizer.json in {tokenizer!r}, but there is none")
     return folder / "tokenizer.json"
 
 

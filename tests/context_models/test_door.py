@@ -146,5 +146,5 @@ def test_refused(ctxsim: Run, planted: Path, oracle: Path, tmp_path: Path, regis
     assert f"two context models answer the term 'left': light_generator and {MODEL_TYPE}" in err
     with pytest.raises(UserError, match="'ctxsim_generator' is already used by ctxsim_hf; choose another"):
         register_context_model("ctxsim_generator", PlantedOracle)
-    with pytest.raises(UserError, match=r"no context model is known for the model type 'bert'; .*ctxsim_light"):
-        context_model_class("bert")
+    with pytest.raises(UserError, match=r"no context model is known for the model type 'vit'; .*ctxsim_light"):
+        context_model_class("vit")

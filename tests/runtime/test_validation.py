@@ -90,6 +90,7 @@ def required(arguments: type) -> dict[str, Any]:
     }
     extra = {
         "SurrogateArguments": {"pairs": "x", "tokenizer": "x"},
+        "GeneratorArguments": {"tokenizer": "x"},
         "IndexArguments": {"generator": ["x"]},
         "ChunkArguments": {"output": "y"},
     }

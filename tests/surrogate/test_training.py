@@ -317,7 +317,7 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("empty", [], "but 'sentence1' has empty ones"),
         ("spread", ["--weight-by-spread"], "--weight-by-spread needs a column 'spread' in the pairs"),
         ("", ["--tokenizer", "nowhere"], "with a fast tokenizer or its id on the Hub, but 'nowhere' is"),
-        ("", ["--tokenizer", "."], "no tokenizer in '.': expected a file tokenizer.json there"),
+        ("", ["--tokenizer", "."], "expected a file tokenizer.json in '.', but there is none"),
         ("", ["--pairs", "nowhere"], "'nowhere' is not a local folder and could not be downloaded"),
         ("", ["--objective", "rhyme"], "--objective must be one of pairs, cross, sts, nli, triplet, afs, got 'rhyme'"),
         ("", ["--objective", "sts"], "--objective sts reads a public dataset; leave out --pairs"),
