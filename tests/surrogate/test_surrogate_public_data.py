@@ -129,7 +129,7 @@ def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, data_root: Path, tmp_p
         assert code == 2 and err.count("\n") == 1
         return err
 
-    assert "expected the dataset 'mteb/stsbenchmark-sts' in a folder" in refusal(tmp_path, "--objective", "sts")
+    assert "expected the dataset 'mteb/stsbenchmark-sts' in the folder" in refusal(tmp_path, "--objective", "sts")
     assert "--margin must be above 0 and below 2" in refusal(data_root, "--objective", "triplet", "--margin", 5)
     assert "--fold must be below --folds, got 10 and 10" in refusal(data_root, "--objective", "afs", "--fold", 10)
     row = {"sentence1": "a", "sentence2": "b", "score": 7}
