@@ -27,12 +27,15 @@ def find_surrogate(surrogate: str | Path) -> Path:
 
 
 def fingerprint(folder: Path) -> str:
-    """One digest of the weights and the tokenizer. An export of unchanged precision has that of its model, since
+    """One digest of the weights, the tokenizer and a pooling other than the mean. An export of unchanged precision has that of its model, since
     their vectors are equal."""
     if vectors_of := read_json(folder / ONNX_SETTINGS).get("vectors_of"):
         return str(vectors_of)
     shapers = [path for pattern in ("tokenizer.json", "*.safetensors", "*.onnx") for path in folder.glob(pattern)]
     digests = [digest_file(path) for path in sorted(shapers)]
+    pooling = read_json(folder / "1_Pooling" / "config.json")
+    if pooling.get("pooling_mode") == "cls" or pooling.get("pooling_mode_cls_token"):
+        digests.append("cls")
     return xxhash.xxh3_128_hexdigest("".join(digests).encode())
 
 

@@ -68,7 +68,7 @@ def test_figures_are_on_the_scale_of_the_labels() -> None:
 
 
 def plain_vectors(surrogate) -> torch.Tensor:
-    return mean_pooling(surrogate.roberta(IDS, attention_mask=MASK).last_hidden_state, MASK)
+    return mean_pooling(surrogate.encoder(IDS, attention_mask=MASK).last_hidden_state, MASK)
 
 
 def test_in_slices_or_whole_the_loss_and_gradient_are_the_models_own() -> None:
@@ -77,12 +77,12 @@ def test_in_slices_or_whole_the_loss_and_gradient_are_the_models_own() -> None:
     members, labels = torch.tensor([[0, 1], [3, 2], [4, 0]]), torch.tensor([0.5, -0.2, 0.9])
     loss = objective(IDS, MASK, members, labels).loss
     loss.backward()
-    found = surrogate.roberta.embeddings.word_embeddings.weight.grad.clone()
+    found = surrogate.encoder.embeddings.word_embeddings.weight.grad.clone()
     surrogate.zero_grad()
     own = surrogate(IDS, MASK, sentence1_index=members[:, 0], sentence2_index=members[:, 1], labels=labels).loss
     own.backward()
     torch.testing.assert_close(loss, own)
-    torch.testing.assert_close(found, surrogate.roberta.embeddings.word_embeddings.weight.grad, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(found, surrogate.encoder.embeddings.word_embeddings.weight.grad, atol=1e-6, rtol=1e-4)
 
 
 def test_classification_by_hand() -> None:
