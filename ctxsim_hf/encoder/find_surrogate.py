@@ -27,8 +27,8 @@ def find_surrogate(surrogate: str | Path) -> Path:
 
 
 def fingerprint(folder: Path) -> str:
-    """One digest of the weights, the tokenizer and a pooling other than the mean. An export of unchanged precision has that of its model, since
-    their vectors are equal."""
+    """Return one digest of the weights, the tokenizer and a pooling other than the mean. An export of unchanged
+    precision has that of its model, since their vectors are equal."""
     if vectors_of := read_json(folder / ONNX_SETTINGS).get("vectors_of"):
         return str(vectors_of)
     shapers = [path for pattern in ("tokenizer.json", "*.safetensors", "*.onnx") for path in folder.glob(pattern)]
