@@ -17,10 +17,13 @@ def find_surrogate(surrogate: str | Path) -> Path:
 
 
 def fingerprint(folder: Path) -> str:
-    """Return one digest of the weights and the tokenizer. An ONNX export in full precision has the fingerprint of its
-    model, since their vectors are equal."""
+    """Return one digest of the weights, the tokenizer and a pooling other than the mean. An ONNX export in
+    full precision has the fingerprint of its model, since their vectors are equal."""
     if vectors_of := read_json(folder / ONNX_SETTINGS).get("vectors_of"):
         return str(vectors_of)
     files = [path for pattern in ("tokenizer.json", "*.safetensors", "*.onnx") for path in folder.glob(pattern)]
     digests = [digest_file(path) for path in sorted(files)]
+    pooling = read_json(folder / "1_Pooling" / "config.json")
+    if pooling.get("pooling_mode") == "cls" or pooling.get("pooling_mode_cls_token"):
+        digests.append("cls")
     return xxhash.xxh3_128_hexdigest("".join(digests).encode())

@@ -208,6 +208,9 @@ def test_cls_pooling_is_exported(ctxsim: Run, starts: Path, tmp_path: Path) -> N
     SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "cls"))
     code, _, err = ctxsim("export", "--surrogate", tmp_path / "cls", "--output", tmp_path / "onnx")
     assert code == 0, err
+    before = SentenceEncoder.from_pretrained(tmp_path / "cls").fingerprint
+    (tmp_path / "cls/1_Pooling/config.json").write_text('{"pooling_mode": "mean", "embedding_dimension": 16}')
+    assert SentenceEncoder.from_pretrained(tmp_path / "cls").fingerprint != before, "other vectors"
 
 
 def test_a_tokenizer_without_marks(corpus: Path, ctxsim: Run, starts: Path, tmp_path: Path) -> None:
