@@ -35,7 +35,7 @@ def test_accuracy_on_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Pat
         ),
         (["--schedule", "steep"], "--schedule must be one of linear, cosine, constant, got 'steep'"),
         (["--mixed-precision", "fp17"], "--mixed-precision must be one of no, fp16, bf16, got 'fp17'"),
-        (["--report-to", "notebook"], "accelerate refuses --report-to or --mixed-precision"),
+        (["--report-to", "notebook"], "accelerate does not accept --report-to or --mixed-precision"),
         (["--max-sentence-tokens", 0], "--max-sentence-tokens must be at least 1, got 0"),
     ],
 )

@@ -142,7 +142,7 @@ def test_refused(ctxsim: Run, planted: Path, oracle: Path, tmp_path: Path, regis
     code, _, err = ctxsim(*words)
     assert code == 2 and "none of the context models has a fast tokenizer for the index; name one with --tok" in err
     code, _, err = ctxsim(*words, "--generator", planted / "generator")
-    assert code == 2 and "expected a file tokenizer.json there" in ctxsim(*words, "--tokenizer", oracle)[2]
+    assert code == 2 and "expected a file tokenizer.json in" in ctxsim(*words, "--tokenizer", oracle)[2]
     assert f"two context models answer the term 'left': light_generator and {MODEL_TYPE}" in err
     with pytest.raises(UserError, match="'ctxsim_generator' is already used by ctxsim_hf; choose another"):
         register_context_model("ctxsim_generator", PlantedOracle)
