@@ -36,7 +36,7 @@ class EncoderSignal:
         vectors = np.asarray(self.encode(list(sentences)))
         if vectors.ndim != 2 or len(vectors) != len(sentences):
             raise UserError(
-                f"expected a vector of each of {len(sentences)} sentences from the encoder, got {vectors.shape}"
+                f"expected a vector for each of {len(sentences)} sentences, got {vectors.shape} from the encoder"
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths == 0, 1, lengths)

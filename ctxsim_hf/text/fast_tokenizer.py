@@ -26,7 +26,7 @@ def open_tokenizer(folder: str | Path) -> TokenizersBackend:
 
 def copy_tokenizer(folder: Path, target: Path) -> None:
     """Copy the files of a tokenizer into another folder."""
-    find_tokenizer_file(folder)
+    open_tokenizer(folder)  # refuses a missing or unreadable tokenizer
     target.mkdir(parents=True, exist_ok=True)
     for name in TOKENIZER_FILES:
         if (folder / name).exists():
