@@ -186,7 +186,7 @@ def test_an_index_of_other_chunks(ctxsim: Run, planted: Path, tmp_path: Path) ->
         (["--near", 0], "--near must be at least 1, got 0"),
         (["--random-share", 1.5], "--random_share must be from 0 to 1, got 1.5"),
         (["--weights", 1, 2], "--weights takes 4 numbers"),
-        (["--compare-by", "euclid"], "unknown similarity mode 'euclid'"),
+        (["--compare-by", "euclid"], "mode must be one of cosine, centered, zscore, whitened, got 'euclid'"),
         (["--shard", 4, "--num-shards", 4], "--shard must be from 0 to --num-shards - 1, got 4 of 4"),
         (["--num-shards", 4], "--num-shards 4 needs --shard, from 0 to 3"),
         (["--min-tokens", 41], "too few sentences for 300 pairs (train: 0 sentences"),
