@@ -110,7 +110,7 @@ def test_each_distinct_sentence_is_encoded_once_over_all_tasks() -> None:
 def test_zero_vectors_have_no_angle() -> None:
     zero = EncoderSignal(lambda sentences: np.zeros((len(sentences), 3)))
     assert zero.similarity(["a"], ["b"]).tolist() == [0]
-    with pytest.raises(UserError, match="a vector of each of 2 sentences"):
+    with pytest.raises(UserError, match="a vector for each of 2 sentences"):
         EncoderSignal(lambda sentences: np.zeros(3)).similarity(["a"], ["b"])
 
 
