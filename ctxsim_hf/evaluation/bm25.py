@@ -47,7 +47,7 @@ class Bm25:
 
     def __init__(self, counts: TfidfCosine) -> None:
         self.counts = counts
-        self.mean_length = float(counts.df.sum()) / counts.num_sentences
+        self.mean_length = float(counts.words.counts.sum()) / counts.num_sentences
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return a score from 0 to about 1 for each pair; 0 if a sentence has no words."""

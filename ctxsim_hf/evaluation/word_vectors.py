@@ -66,7 +66,7 @@ class WordVectors:
         # idf = ln(sentences / (df + 1)), so this is df + 1; p is the share among all words of all sentences.
         # Punctuation is not counted there and would look like rare words, so it weighs nothing.
         df = self.counts.num_sentences * np.exp(-idf)
-        shares = df / float(self.counts.df.sum())
+        shares = df / float(self.counts.words.counts.sum())
         return {
             word: SIF_A / (SIF_A + share) if word[0].isalnum() else 0.0
             for word, share in zip(words, shares.tolist(), strict=True)

@@ -18,7 +18,8 @@ import torch
 from transformers import RobertaModel
 
 from ctxsim_hf.surrogate.word_table import TokenTable
-from ctxsim_hf.text.letters import BOUNDARY, letter_vectors
+from ctxsim_hf.text.letter_ngrams import BOUNDARY
+from ctxsim_hf.text.letters import letter_vectors
 
 REST = 2  # the last dimensions
 # From 0, vectors as they are, to 1, equal variance in every direction: 0.5 agreed best with the scores of Origin,

@@ -1,7 +1,9 @@
 """Sentence pairs -> TF-IDF cosine over letter n-grams, for which the forms of a word are nearly the same word.
 
 A word is a unit vector over its letter n-grams, which include its two boundaries, so that *plays* and *played* are
-similar, as are the forms of words in any inflected language. A sentence is the sum of its words, weighted by idf.
+similar, as are the forms of words in any inflected language. An n-gram weighs its idf, since those that most words
+have would make any two long texts alike. A sentence is the sum of its words, each weighing idf^p: in a short text all
+words matter, so p is 0.75; in a long one the frequent words are noise, and p grows towards 1.
 """
 
 from collections.abc import Sequence
@@ -10,23 +12,28 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from ctxsim_hf.text.bags import bag_matrix, unit_rows
+from ctxsim_hf.text.letter_ngrams import BOUNDARY, letter_ngrams
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.words import words
 
-SIZES = (2, 3, 4)
-BOUNDARY = " "  # on either side of a word
 PAIRS_PER_BLOCK = 2000  # pairs whose vectors are in memory at a time
+MIN_NGRAM_IDF = 0.05  # so that a word of which nothing is rare still has a vector
+SHORT_TEXT = 20  # words
+SHORT_POWER = 0.75
 
 
-def letter_ngrams(text: str) -> set[str]:
-    """Return the letter n-grams of a word with its boundaries, or of a part of one. A shorter text counts as one."""
-    return {text[place : place + size] for size in SIZES for place in range(max(1, len(text) - size + 1))}
+def letter_vectors(texts: Sequence[str], counts: TfidfCosine | None = None) -> csr_array:
+    """Return unit vectors of words with their ends, or of parts of them: (texts, n-grams of all).
 
-
-def letter_vectors(texts: Sequence[str]) -> csr_array:
-    """Unit vectors of words with their ends, or of parts of them: (texts, n-grams of all)."""
-    held, _ = bag_matrix([letter_ngrams(text) for text in texts])
+    Args:
+        texts: The words or parts of words.
+        counts: What says how rare an n-gram is. None weighs all alike.
+    """
+    held, ngrams = bag_matrix([letter_ngrams(text) for text in texts])
+    if counts is not None:
+        idf = np.log(counts.num_sentences / counts.ngrams(ngrams).clip(min=1)).clip(min=MIN_NGRAM_IDF)
+        held = csr_array(held @ diags_array(idf))
     return unit_rows(held)
 
 
@@ -60,7 +67,10 @@ class LetterCosine:
     def vectors(self, sentences: Sequence[str]) -> csr_array:
         """Return unit vectors, to be compared with others of the same call: (sentences, n-grams of all)."""
         held, vocabulary = bag_matrix([set(words(sentence)) for sentence in sentences])
-        letters = letter_vectors([f"{BOUNDARY}{word}{BOUNDARY}" for word in vocabulary])
-        vectors = held @ diags_array(self.counts.idf(vocabulary)) @ letters
+        letters = letter_vectors([f"{BOUNDARY}{word}{BOUNDARY}" for word in vocabulary], self.counts)
+        lengths = np.diff(held.indptr)
+        powers = 1 - (1 - SHORT_POWER) * SHORT_TEXT / np.maximum(lengths, SHORT_TEXT)
+        held.data = self.counts.idf(vocabulary)[held.indices] ** np.repeat(powers, lengths)
+        vectors = csr_array(held @ letters)
         vectors.sort_indices()
         return unit_rows(vectors)

@@ -1,43 +1,49 @@
 """Sentences of a corpus -> word counts -> TF-IDF cosine of sentence pairs, a similarity that needs no model.
 
 A sentence is the set of its words. The weight of a word is idf = ln(sentences / (df + 1)), but at least 0, where df is
-the number of sentences of the corpus that contain it.
+the number of sentences of the corpus that contain it. Letter n-grams are counted too, for letters.py.
 """
 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-import xxhash
 from scipy.sparse import csr_array, diags_array
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import write_json, writing
+from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.text.bags import bag_matrix, unit_rows
+from ctxsim_hf.text.hashed_counts import HashedCounts
+from ctxsim_hf.text.letter_ngrams import count_ngrams
 from ctxsim_hf.text.sentence_checks import check_pairs
 from ctxsim_hf.text.words import words
 
-FORMAT = 2  # of the files, which hold hashes of words; raise it whenever the words of a text change
+FORMAT = 3  # of the files, which hold hashes of words; raise it whenever the words of a text change
 UNSEEN_IDF = 14.0
-_KEYS, _DF, _ABOUT = "tfidf_keys.npy", "tfidf_df.npy", "tfidf.json"
+ABOUT = "tfidf.json"
 
 
 class TfidfCosine:
     """TF-IDF cosine with the word counts of a corpus, made by `from_sentences` or `load`.
 
     Args:
-        keys (`np.ndarray`): Sorted hashes of the words of the corpus: eight bytes for each word, so that a vocabulary
-            of any size can be searched on disk.
-        df (`np.ndarray`): Number of sentences that contain each word.
+        words (`HashedCounts`): Number of sentences that contain each word of the corpus.
         num_sentences (`int`): Number of sentences in the corpus.
+        ngrams (`Callable`): Returns the same for letter n-grams, counted once for each word that holds them.
     """
 
-    def __init__(self, keys: np.ndarray, df: np.ndarray, num_sentences: int) -> None:
-        self.keys, self.df, self.num_sentences = keys, df, num_sentences
+    def __init__(self, words: HashedCounts, num_sentences: int, ngrams: Callable[[], HashedCounts]) -> None:
+        self.words, self.num_sentences, self._make_ngrams = words, num_sentences, ngrams
+
+    @cached_property
+    def ngrams(self) -> HashedCounts:
+        """The counts of letter n-grams, which take a while to make, and not every use needs them."""
+        return self._make_ngrams()
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[str]) -> Self:
@@ -49,48 +55,41 @@ class TfidfCosine:
         """Make one from the result of `count_words`, or from the sum of its results for parts of a corpus."""
         if not num_sentences:
             raise UserError("expected sentences to count words in, but there are none")
-        keys = _hash(counts)
-        order = np.argsort(keys)
-        return cls(keys[order], np.fromiter(counts.values(), np.int64, len(counts))[order], num_sentences)
+        return cls(HashedCounts.of(counts), num_sentences, lambda: HashedCounts.of(count_ngrams(counts)))
 
     def save(self, folder: str | Path) -> None:
-        """Write three files into a folder, which may hold others."""
-        for name, array in ((_KEYS, self.keys), (_DF, self.df)):
-            with writing(Path(folder) / name) as temporary, temporary.open("wb") as file:
-                np.save(file, array, allow_pickle=False)
-        write_json(Path(folder) / _ABOUT, {"format": FORMAT, "sentences": self.num_sentences, "words": len(self.keys)})
+        """Write five files into a folder, which may hold others."""
+        self.words.save(Path(folder), "words")
+        self.ngrams.save(Path(folder), "ngrams")
+        about = {"sentences": self.num_sentences, "words": len(self.words), "ngrams": len(self.ngrams)}
+        write_json(Path(folder) / ABOUT, {"format": FORMAT, **about})
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Open the files that `save` wrote; the arrays stay on disk."""
+        folder = Path(folder)
         try:
-            about = json.loads((Path(folder) / _ABOUT).read_text("utf-8"))
-            keys, df = (np.load(Path(folder) / name, mmap_mode="r", allow_pickle=False) for name in (_KEYS, _DF))
-            found, num_sentences, num_words = about.get("format"), about["sentences"], about["words"]
+            about = json.loads((folder / ABOUT).read_text("utf-8"))
+            found_format = about.get("format")
+            if found_format != FORMAT:
+                raise UserError(
+                    f"the word counts in {str(folder)!r} are of format {found_format}, expected {FORMAT}; "
+                    "make the folder again"
+                )
+            tables = {name: HashedCounts.load(folder, name) for name in ("words", "ngrams")}
+            num_sentences, expected = about["sentences"], {name: about[name] for name in tables}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"expected the files of TfidfCosine.save in {str(folder)!r}: {error}") from error
+        if (found := {name: len(table) for name, table in tables.items()}) != expected:
             raise UserError(
-                f"expected the files {_ABOUT}, {_KEYS} and {_DF} of TfidfCosine.save in {str(folder)!r}: {error}"
-            ) from error
-        if found != FORMAT:
-            raise UserError(
-                f"the word counts in {str(folder)!r} are of format {found}, expected {FORMAT}; make the folder again"
+                f"the word counts in {str(folder)!r} do not belong together: {ABOUT} speaks of {expected}, "
+                f"found {found}; save them again"
             )
-        if not len(keys) == len(df) == num_words:
-            raise UserError(
-                f"the TF-IDF files in {str(folder)!r} do not belong together: expected {num_words} words, "
-                f"found {len(keys)} keys and {len(df)} counts; save them again"
-            )
-        return cls(keys, df, num_sentences)
+        return cls(tables["words"], num_sentences, lambda: tables["ngrams"])
 
     def document_frequency(self, vocabulary: Iterable[str]) -> np.ndarray:
         """Return in how many sentences each word stands."""
-        keys = _hash(vocabulary)
-        places = np.searchsorted(self.keys, keys)
-        seen = places < len(self.keys)
-        seen[seen] = self.keys[places[seen]] == keys[seen]
-        found = np.zeros(len(keys), np.int64)
-        found[seen] = self.df[places[seen]]
-        return found
+        return self.words(vocabulary)
 
     def idf(self, vocabulary: Iterable[str]) -> np.ndarray:
         """Return the weight of each word; one that the corpus does not hold weighs 14."""
@@ -129,7 +128,3 @@ def count_words(sentences: Iterable[str]) -> tuple[Counter[str], int]:
         counts.update(set(words(sentence)))
         num_sentences += 1
     return counts, num_sentences
-
-
-def _hash(vocabulary: Iterable[str]) -> np.ndarray:
-    return np.array([xxhash.xxh3_64_intdigest(word.encode()) for word in vocabulary], dtype=np.uint64)

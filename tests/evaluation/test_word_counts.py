@@ -20,8 +20,8 @@ def test_from_documents_counts_every_sentence(data_root: Path) -> None:
     sentences = ["A cat sleeps.", "A dog barks.", "A bird sings.", "It rained.", "The sea was red.", "The end."]
     by_hand = TfidfCosine.from_sentences(sentences)
     assert weighed.num_sentences == 6
-    assert weighed.keys.tolist() == by_hand.keys.tolist()
-    assert weighed.df.tolist() == by_hand.df.tolist()
+    assert weighed.words.keys.tolist() == by_hand.words.keys.tolist()
+    assert weighed.words.counts.tolist() == by_hand.words.counts.tolist()
 
 
 def test_from_chunks_leaves_held_out_documents_alone(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_from_chunks_leaves_held_out_documents_alone(ctxsim: Run, data_root: Pat
     assert len(read_chunks(chunks, "held_out")) > 0
     by_hand = TfidfCosine.from_sentences(s for row in read_chunks(chunks, "train") for s in row["sentences"])
     weighed = count_corpus(str(chunks), str(data_root))  # chunks come first
-    assert (weighed.num_sentences, weighed.keys.tolist()) == (by_hand.num_sentences, by_hand.keys.tolist())
+    assert (weighed.num_sentences, weighed.words.keys.tolist()) == (by_hand.num_sentences, by_hand.words.keys.tolist())
 
 
 def test_needs_text(tmp_path: Path, data_root: Path) -> None:
@@ -50,7 +50,7 @@ def test_needs_text(tmp_path: Path, data_root: Path) -> None:
 def test_what_was_counted_is_kept(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = count_corpus(None, data_root)
     monkeypatch.setattr(word_counts, "_count_documents", pytest.fail)
-    assert count_corpus(None, data_root).df.tolist() == first.df.tolist()
+    assert count_corpus(None, data_root).words.counts.tolist() == first.words.counts.tolist()
     monkeypatch.undo()
     (data_root / "corpora/two/train.jsonl").write_text('{"id": 1, "text": "Other words stand here now."}')
     assert count_corpus(None, data_root).num_sentences == 4
@@ -63,4 +63,4 @@ def test_workers_count_alike(data_root: Path, monkeypatch: pytest.MonkeyPatch) -
     whole = word_counts._count_documents(corpora)
     monkeypatch.setattr(word_counts, "CHARS_PER_BATCH", 1)  # a batch for each document
     parts = word_counts._count_documents(corpora)
-    assert (parts.keys.tolist(), parts.df.tolist()) == (whole.keys.tolist(), whole.df.tolist())
+    assert (parts.words.keys.tolist(), parts.words.counts.tolist()) == (whole.words.keys.tolist(), whole.words.counts.tolist())

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.text.letters import LetterCosine, letter_ngrams, letter_vectors
+from ctxsim_hf.text.letter_ngrams import count_ngrams, letter_ngrams
+from ctxsim_hf.text.letters import LetterCosine, letter_vectors
 from ctxsim_hf.text.lexical import TfidfCosine
 
 CORPUS = ["he plays", "she played a game", "they play the game", "the end", "no more", "at all"]
@@ -27,13 +28,34 @@ def test_ngrams_of_a_word_with_its_ends() -> None:
     assert letter_ngrams("a") == {"a"} and letter_ngrams(" a ") == {" a", "a ", " a "}
 
 
+def test_ngrams_count_as_often_as_their_words() -> None:
+    counts = count_ngrams({"at": 2, "cat": 3})
+    assert counts["at"] == counts["t "] == 5 and counts[" at"] == 2 and counts["cat"] == 3
+
+
 def test_cosines_of_words_by_hand(letters: LetterCosine) -> None:
-    # " a " has 3 n-grams, " at " has " a", "at", "t ", " at", "at ", " at ": they share " a"
+    # " at " has " a", "at", "t ", " at", "at ", " at ", and shares " a" with " a ": "a", "at" and "all" begin with it.
+    # "a " and "t " end one word each, "at" stands in that one, and nothing else of the two in any other word.
+    common, once = math.log(6 / 3), math.log(6)
+    a, at = math.hypot(common, once, once), math.sqrt(common**2 + 5 * once**2)
     found = letters.similarity(["a", "a", "a"], ["a", "at", "x"])
-    assert found == pytest.approx([1, 1 / math.sqrt(3 * 6), 0])
+    assert found == pytest.approx([1, common**2 / (a * at), 0])
 
 
-def test_forms_of_a_word_are_alike(letters: LetterCosine) -> None:
+def test_in_a_long_text_rare_words_weigh_more(letters: LetterCosine) -> None:
+    filler = " ".join(f"x{number}y" for number in range(60))
+
+    def share(text: str) -> float:
+        """How much more "unheard", of idf 14, weighs than "game", of idf ln 2."""
+        rare, frequent = letters.similarity([text, text], ["unheard", "game"])
+        return float(rare / frequent)
+
+    assert share(f"unheard game {filler}") > share("unheard game") * 1.3
+
+
+def test_forms_of_a_word_are_alike() -> None:
+    # In a corpus where "play" is no more frequent than in any other.
+    letters = LetterCosine(TfidfCosine.from_sentences([*CORPUS, *(f"some other {n} words" for n in range(50))]))
     forms, strangers = letters.similarity(["he plays", "he plays"], ["he played", "he runs"])
     assert letters.counts.similarity(["he plays"], ["he played"])[0] < forms - 0.2
     assert forms > strangers + 0.2
@@ -44,13 +66,17 @@ def test_cosines_by_brute_force(letters: LetterCosine) -> None:
     words = ["play", "plays", "played", "game", "games", "the", "a", "7", "77", "naïve", "end"]
     first, second = ([" ".join(chooser.choices(words, k=chooser.randint(1, 6))) for _ in range(100)] for _ in range(2))
 
+    def ngram_idf(ngram: str) -> float:
+        count = sum(ngram in letter_ngrams(f" {word} ") for sentence in CORPUS for word in sentence.split())
+        return max(0.05, math.log(len(CORPUS) / max(1, count)))
+
     def vector(sentence: str) -> Counter[str]:
         summed: Counter[str] = Counter()
         for word in set(sentence.split()):
-            ngrams = letter_ngrams(f" {word} ")
-            weight = float(letters.counts.idf([word])[0]) / math.sqrt(len(ngrams))
-            for ngram in ngrams:
-                summed[ngram] += weight  # type: ignore[assignment]
+            found = {ngram: ngram_idf(ngram) for ngram in letter_ngrams(f" {word} ")}
+            length = math.sqrt(sum(weight**2 for weight in found.values()))
+            for ngram, weight in found.items():
+                summed[ngram] += float(letters.counts.idf([word])[0]) ** 0.75 * weight / length  # type: ignore[assignment]
         return summed
 
     def cosine(one: Counter[str], other: Counter[str]) -> float:

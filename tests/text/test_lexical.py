@@ -131,8 +131,8 @@ def test_what_a_user_can_get_wrong(tmp_path: Path) -> None:
         TfidfCosine.load(tmp_path)
     tfidf.save(tmp_path)
     (tmp_path / "tfidf.json").write_text('{"sentences": 6, "words": 3}')
-    with pytest.raises(UserError, match="are of format None, expected 2; make the folder again"):
+    with pytest.raises(UserError, match="are of format None, expected 3; make the folder again"):
         TfidfCosine.load(tmp_path)
-    (tmp_path / "tfidf.json").write_text('{"format": 2, "sentences": 6, "words": 3}')
-    with pytest.raises(UserError, match="expected 3 words, found 11 keys"):
+    (tmp_path / "tfidf.json").write_text('{"format": 3, "sentences": 6, "words": 3, "ngrams": 5}')
+    with pytest.raises(UserError, match=r"speaks of \{'words': 3, 'ngrams': 5\}, found \{'words': 11"):
         TfidfCosine.load(tmp_path)
