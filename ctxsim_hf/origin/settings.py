@@ -53,7 +53,7 @@ class OriginSettings:
     max_jaccard: NonNegative = 0.5
     background_size: Annotated[int, Ge(2)] = 256
     ridge: Positive = RIDGE
-    cloze_power: NonNegative = 0.3
+    cloze_power: NonNegative = 0.0
     cloze_ridge: Positive = 0.01
     seed: Seed = 0
 
