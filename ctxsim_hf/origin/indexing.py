@@ -1,7 +1,7 @@
 """Put chunks and context models into an origin folder, all that similarity needs: `ctxsim index`. See layout.py."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from annotated_types import Ge
 from tqdm import tqdm
+from transformers import TokenizersBackend
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.context_models.registry import (
     copy_context_model,
     describe_context_model,
@@ -32,12 +34,12 @@ from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
-from ctxsim_hf.text.fast_tokenizer import copy_tokenizer, open_tokenizer
+from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES, copy_tokenizer, open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
@@ -59,7 +61,8 @@ class IndexArguments(StageArguments):
         default_factory=list, help="Folder made by ctxsim train generator, or one for each direction."
     )
     context_model: list[str] = HfArg(
-        default_factory=list, help="Any other context model: its folder or id on the Hub."
+        default_factory=list,
+        help="Any other context model: its folder, a GGUF file, package:NAME/PATH or its id on the Hub.",
     )
     encoder: str | None = HfArg(
         default=None, help="A surrogate or SentenceTransformer, folder or id, for the signal `encoder`."
@@ -92,7 +95,7 @@ class IndexArguments(StageArguments):
 
 def run(arguments: IndexArguments) -> dict[str, Any]:
     """Run the stage; return the counts that stage.json records."""
-    models = [fetch_folder(name, "a context model") for name in arguments.models]
+    models = [fetch_model(name, "a context model") for name in arguments.models]
     inputs = {
         "chunks": describe_chunks(arguments.chunks),
         "context_models": [describe_context_model(folder) for folder in models],
@@ -121,10 +124,7 @@ def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> Non
     names = _names(models)
     opened = {name: load_context_model(model) for name, model in names.items()}
     answered = answered_terms(opened)
-    candidates = [Path(tokenizer)] if tokenizer else [model for model in models if (model / "tokenizer.json").exists()]
-    if not candidates:
-        raise UserError("none of the context models has a fast tokenizer for the index; name one with --tokenizer")
-    copy_tokenizer(candidates[0], folder / TOKENIZER)
+    _write_tokenizer(folder / TOKENIZER, [Path(tokenizer)] if tokenizer else models, opened)
     for name, model in names.items():
         copy_context_model(model, folder / CONTEXT_MODELS / name)
     Layout(list(names), max(model.width for model in opened.values())).save(folder)
@@ -132,6 +132,17 @@ def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> Non
     signals = {CLOZE: 1.0, "words": 1.0} if knows_words else {CONTEXTS: 1.0}
     weights = ScoreWeights.default_for(answered) if answered else ScoreWeights()
     write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
+
+
+def _write_tokenizer(target: Path, folders: list[Path], models: Mapping[str, ContextModel]) -> None:
+    """Copy the first tokenizer that is in a folder, or else save the first that a model has, as from a GGUF file."""
+    if found := [folder for folder in folders if (folder / TOKENIZER_FILES[0]).exists()]:
+        return copy_tokenizer(found[0], target)
+    for model in models.values():
+        if isinstance(own := getattr(model, "tokenizer", None), TokenizersBackend):
+            own.save_pretrained(target)
+            return None
+    raise UserError("none of the context models has a fast tokenizer for the index; name one with --tokenizer")
 
 
 def _names(models: list[Path]) -> dict[str, Path]:
