@@ -1,7 +1,7 @@
 """Put chunks and context models into an origin folder, all that similarity needs: `ctxsim index`. See layout.py."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -11,25 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from annotated_types import Ge
 from tqdm import tqdm
-from transformers import TokenizersBackend
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.context_models.base import ContextModel
-from ctxsim_hf.context_models.registry import (
-    copy_context_model,
-    describe_context_model,
-    load_context_model,
-    model_type_of,
-)
-from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.context_models.registry import describe_context_model
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.origin.cloze_signal import ClozeModel
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, open_texts, sentence_key
-from ctxsim_hf.origin.fit_score import answered_terms
-from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, SIGNALS, TOKENIZER, Layout, default_device
-from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
-from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, copy_encoder, describe_encoder
+from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_device
+from ctxsim_hf.origin.model_copies import copy_models
+from ctxsim_hf.origin.signals import CLOZE, copy_encoder, describe_encoder
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
@@ -39,7 +30,7 @@ from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
-from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES, copy_tokenizer, open_tokenizer
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
@@ -64,6 +55,11 @@ class IndexArguments(StageArguments):
         default_factory=list,
         help="Any other context model: its folder, a GGUF file, package:NAME/PATH or its id on the Hub.",
     )
+    cloze_only: bool = HfArg(
+        default=False,
+        help="Let a causal language model of --context-model give the signal `cloze` alone, so that a generator may "
+        "answer the terms of the fit score.",
+    )
     encoder: str | None = HfArg(
         default=None, help="A surrogate or SentenceTransformer, folder or id, for the signal `encoder`."
     )
@@ -79,7 +75,7 @@ class IndexArguments(StageArguments):
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "context_model", "encoder"),
-        *("tokenizer", "workers"),
+        *("cloze_only", "tokenizer", "workers"),
     )
 
     def __post_init__(self) -> None:
@@ -107,52 +103,18 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
     if arguments.encoder is not None:
         encoder = fetch_folder(arguments.encoder, "a sentence encoder")
         inputs["encoder"] = describe_encoder(encoder)
+    if arguments.cloze_only:
+        inputs["cloze_only"] = True
     with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
             if encoder is not None:
                 EncoderSignal.open(encoder)  # refuses a folder without an encoder before anything is written
-            _copy_models(stage.folder, models, arguments.tokenizer)
+            copy_models(stage.folder, models, arguments.tokenizer, arguments.cloze_only)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
             stage.finish(_write(stage, arguments))
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
         return counts
-
-
-def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> None:
-    """Copy a tokenizer and the models, which must answer different terms; write layout and settings."""
-    names = _names(models)
-    opened = {name: load_context_model(model) for name, model in names.items()}
-    answered = answered_terms(opened)
-    _write_tokenizer(folder / TOKENIZER, [Path(tokenizer)] if tokenizer else models, opened)
-    for name, model in names.items():
-        copy_context_model(model, folder / CONTEXT_MODELS / name)
-    Layout(list(names), max(model.width for model in opened.values())).save(folder)
-    knows_words = any(isinstance(model, ClozeModel) for model in opened.values())
-    signals = {CLOZE: 1.0, "words": 1.0} if knows_words else {CONTEXTS: 1.0}
-    weights = ScoreWeights.default_for(answered) if answered else ScoreWeights()
-    write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
-
-
-def _write_tokenizer(target: Path, folders: list[Path], models: Mapping[str, ContextModel]) -> None:
-    """Copy the first tokenizer that is in a folder, or else save the first that a model has, as from a GGUF file."""
-    if found := [folder for folder in folders if (folder / TOKENIZER_FILES[0]).exists()]:
-        return copy_tokenizer(found[0], target)
-    for model in models.values():
-        if isinstance(own := getattr(model, "tokenizer", None), TokenizersBackend):
-            own.save_pretrained(target)
-            return None
-    raise UserError("none of the context models has a fast tokenizer for the index; name one with --tokenizer")
-
-
-def _names(models: list[Path]) -> dict[str, Path]:
-    """Name the models within an origin by their type; several of one type are numbered."""
-    named: dict[str, Path] = {}
-    for model in models:
-        base = model_type_of(model).removeprefix("ctxsim_")
-        number = sum(name == base or name.startswith(f"{base}-") for name in named)
-        named[f"{base}-{number + 1}" if number else base] = model
-    return named
 
 
 def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
