@@ -92,7 +92,7 @@ class IndexArguments(StageArguments):
 def run(arguments: IndexArguments) -> dict[str, Any]:
     """Run the stage; return the counts that stage.json records."""
     models = [fetch_model(name, "a context model") for name in arguments.models]
-    inputs = {
+    inputs: dict[str, Any] = {
         "chunks": describe_chunks(arguments.chunks),
         "context_models": [describe_context_model(folder) for folder in models],
     }
