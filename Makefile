@@ -52,6 +52,7 @@ house: .venv/installed    ## who imports whom, room by room: a table, cycles, an
 bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
 	$(BIN)/python -m benchmarks.bench_corpus $(if $(DATA),--corpus $(DATA))
 	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
+	$(BIN)/python -m benchmarks.bench_context_models $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
 	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)

@@ -212,6 +212,8 @@ def adapt(
     output: Location,
     minutes: float | None = None,
     preset: str | None = None,
+    context_model: Location | None = None,
+    start: Location | None = None,
     language: str | None = None,
     workers: int | None = None,
     **options: Any,
@@ -224,6 +226,8 @@ def adapt(
         output: Folder to write. The same call resumes after an interruption.
         minutes: About how long the whole run may take. None means the default of AdaptArguments.
         preset: Sizes of all models: tiny, light, small, base or large. None means the default of AdaptArguments.
+        context_model: Causal language model that labels the pairs, as for `build_index`. None trains a generator.
+        start: Encoder that the surrogate starts from, folder or id. None starts from vectors of words.
         language: Language code for the sentence splitter. None means the default of AdaptArguments.
         workers: Processes, where a stage can use several. None means all cores.
         **options: Any field of `ctxsim_hf.recipes.adapt.AdaptArguments`. None means its default.
@@ -231,7 +235,8 @@ def adapt(
     Returns:
         The folders `surrogate` and `origin`, the method `encoder()`, and as a string how good the surrogate is.
     """
-    named = {"minutes": minutes, "preset": preset, "language": language, "workers": workers}
+    named = {"minutes": minutes, "preset": preset, "context_model": context_model, "start": start}
+    named |= {"language": language, "workers": workers}
     adapted: Adapted = _run("adapt", {"corpus": corpus, "output": output, **named}, options)
     return adapted
 

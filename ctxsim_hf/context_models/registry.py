@@ -19,11 +19,12 @@ import xxhash
 
 from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import GGUF_SUFFIX
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage
 
 GROUP = "ctxsim_hf.context_models"
-GGUF = "gguf"  # the type of a folder whose language model is one file that says by itself what it is
+GGUF = "gguf"  # the type of a language model in one file that says by itself what it is, and of a folder with one
 _BUILT_IN = {
     "ctxsim_discriminator": "ctxsim_hf.context_models.discriminator.scoring:DiscriminatorContextModel",
     "ctxsim_light_generator": "ctxsim_hf.context_models.light.scoring:LightContextModel",
@@ -74,6 +75,8 @@ def context_model_class(model_type: str) -> type[ContextModel]:
 
 def model_type_of(folder: Path) -> str:
     """Return the model type in the config.json of a folder."""
+    if folder.suffix == GGUF_SUFFIX and folder.is_file():
+        return GGUF
     path = folder / "config.json"
     if not path.exists() and any(folder.glob("*.gguf")):
         return GGUF
@@ -86,16 +89,15 @@ def model_type_of(folder: Path) -> str:
 
 
 def load_context_model(folder: Path, device: str = "cpu") -> ContextModel:
-    """Open the context model in a folder, whatever its kind."""
+    """Open the context model in a folder or a GGUF file, whatever its kind."""
     return context_model_class(model_type_of(folder)).load(folder, device)
 
 
 def copy_context_model(folder: Path, target: Path) -> None:
     """Copy the files of a model to another folder, without those that only its training needed."""
     target.mkdir(parents=True, exist_ok=True)
-    for pattern in context_model_class(model_type_of(folder)).files:
-        for path in folder.glob(pattern):
-            shutil.copyfile(path, target / path.name)
+    for path in _files(folder):
+        shutil.copyfile(path, target / path.name)
 
 
 def describe_context_model(folder: Path) -> dict[str, Any]:
@@ -103,6 +105,13 @@ def describe_context_model(folder: Path) -> dict[str, Any]:
     model_type = model_type_of(folder)
     if (folder / STAGE_FILE).exists():
         return {"model_type": model_type, **describe_stage(folder)}
-    files = {path.name: digest_file(path) for p in context_model_class(model_type).files for path in folder.glob(p)}
+    files = {path.name: digest_file(path) for path in _files(folder)}
     digest = xxhash.xxh3_128_hexdigest(json.dumps(files, sort_keys=True).encode())
     return {"model_type": model_type, "xxh3_128": digest}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a model; a GGUF file is its only one."""
+    if folder.is_file():
+        return [folder]
+    return [path for pattern in context_model_class(model_type_of(folder)).files for path in folder.glob(pattern)]

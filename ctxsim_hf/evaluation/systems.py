@@ -1,7 +1,6 @@
 """Turn `kind:where` into a system to evaluate, ours or a baseline."""
 
 import importlib
-import importlib.util
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from ctxsim_hf.evaluation.limited_encoder import LimitedEncoder
 from ctxsim_hf.evaluation.word_counts import count_corpus, count_texts, find_corpora
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -84,7 +84,7 @@ class System(NamedTuple):
 
     def open(self, resources: SystemResources) -> Similarity:
         """Open the system."""
-        return SYSTEM_KINDS[self.kind].open(_locate(self.where), resources)
+        return SYSTEM_KINDS[self.kind].open(locate(self.where), resources)
 
 
 def describe_kinds() -> str:
@@ -94,21 +94,6 @@ def describe_kinds() -> str:
 
 def _spelled(kind: str) -> str:
     return f"{kind}:{SYSTEM_KINDS[kind].where}" if SYSTEM_KINDS[kind].where else kind
-
-
-def _locate(where: str) -> str:
-    """Turn `package:NAME/PATH` into a path inside an installed package, without running its code."""
-    prefix, _, inside = where.partition(":")
-    if prefix != "package":
-        return where
-    package, _, path = inside.partition("/")
-    found = importlib.util.find_spec(package)
-    for folder in (found.submodule_search_locations if found else None) or ():
-        if (Path(folder) / path).exists():
-            return str(Path(folder) / path)
-    raise UserError(
-        f"expected {path!r} in an installed package {package!r}, found {'none' if found else 'no package'}"
-    )
 
 
 def _origin(where: str, resources: SystemResources) -> Similarity:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from huggingface_hub import ModelCard, ModelCardData
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE as CONTEXT_MODEL_SETTINGS
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
 from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.hub.publication import CARD_FILE, Publication
@@ -28,7 +29,8 @@ from ctxsim_hf.runtime.stage import STAGE_FILE
 TEMPLATES = "ctxsim_hf.hub.model_cards"  # the top-level folder model_cards/, installed as this package
 UNKNOWN_LICENCE = "The weights were learned from the texts named above, whose licences may bear on them."
 # Library and pipeline tag on the Hub; those of a cross-encoder are the ones that sentence-transformers sets.
-SENTENCE_TRANSFORMERS = {
+LIBRARIES = {
+    "context-model": ("transformers", "text-generation"),
     "surrogate": ("sentence-transformers", "sentence-similarity"),
     "cross-encoder": ("sentence-transformers", "text-ranking"),
 }
@@ -84,6 +86,7 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         config=config,
         sentence_config=read_json(publication.folder / "sentence_bert_config.json"),
         settings=read_json(publication.folder / "origin.json"),
+        reading=read_json(publication.folder / CONTEXT_MODEL_SETTINGS),
         layout=read_json(publication.folder / "layout.json"),
         cross=cross,
         same_documents=same_documents(record["inputs"]),
@@ -102,9 +105,10 @@ def _card_data(
     kind: str, repo_id: str, arguments: CardArguments, record: dict[str, Any], results: Results
 ) -> ModelCardData:
     start = record["inputs"].get("init") or record["arguments"].get("init")
+    start = start.get("id") if isinstance(start, dict) else start
     is_hub_id = isinstance(start, str) and start.count("/") <= 1 and not Path(start).exists()
     public_data = record["inputs"].get("data", {}).get("name")
-    library, pipeline = SENTENCE_TRANSFORMERS.get(kind, ("ctxsim_hf", None))
+    library, pipeline = LIBRARIES.get(kind, ("ctxsim_hf", None))
     return ModelCardData(
         language=arguments.language,
         license=arguments.license,

@@ -11,6 +11,7 @@ from typing import Any
 from huggingface_hub import RepoCard
 
 from ctxsim_hf.context_models.base import MODEL_FILES
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage, verify_files
@@ -22,8 +23,8 @@ SENTENCE_TRANSFORMERS_FILES = (
     *("[0-9]_*/config.json", "[0-9]_*/*.safetensors"),  # modules, such as 1_Pooling
 )
 EXPECTED = (
-    "a folder made by ctxsim train discriminator, generator or surrogate, or by ctxsim index; a dataset made by "
-    "dataset_scripts/build_harvested_pairs.py; or the folder of a metric"
+    "a folder made by ctxsim train discriminator, generator, context-model or surrogate, or by ctxsim index; a "
+    "dataset made by dataset_scripts/build_harvested_pairs.py; or the folder of a metric"
 )
 
 
@@ -49,6 +50,7 @@ _MODEL = (*MODEL_FILES, *TOKENIZER_FILES)
 STAGE_KINDS = {  # by the command of stage.json
     "train discriminator": PublicationKind("discriminator", "model", _MODEL),
     "train generator": PublicationKind("generator", "model", _MODEL),
+    "train context-model": PublicationKind("context-model", "model", (*_MODEL, SETTINGS_FILE)),
     "train surrogate": PublicationKind("surrogate", "model", (*_MODEL, *SENTENCE_TRANSFORMERS_FILES)),
     "index": PublicationKind("origin", "model", None, holds_text=True),
 }

@@ -14,7 +14,15 @@ from ctxsim_hf.runtime.stage import STAGE_FILE
 
 RESULTS_FILE = "results.json"
 # Key of a row -> its name in a table, and on the Hub.
-METRICS = {"spearman": ("Spearman", "spearmanr"), "pearson": ("Pearson", "pearsonr"), "accuracy": ("Accuracy",) * 2}
+METRICS = {
+    "spearman": ("Spearman", "spearmanr"),
+    "pearson": ("Pearson", "pearsonr"),
+    "accuracy": ("Accuracy", "accuracy"),
+    "average_precision": ("AP", "average_precision"),
+    "auc": ("AUC", "roc_auc"),
+    "ndcg_at_10": ("nDCG@10", "ndcg_at_10"),
+    "mrr_at_10": ("MRR@10", "mrr_at_10"),
+}
 
 
 class Results(NamedTuple):
@@ -52,7 +60,7 @@ def eval_results(rows: Sequence[dict[str, Any]]) -> Iterator[EvalResult]:
                     dataset_type=TASKS[row["task"]].hub_id,
                     dataset_name=row["task"],
                     dataset_split=row.get("split"),
-                    metric_type=hub_name.lower(),
+                    metric_type=hub_name,
                     metric_name=name,
                     metric_value=round(figure["value"], 4),
                 )

@@ -84,6 +84,12 @@ class ClozeSignal:
         first, second = vectors[: len(sentences1)], vectors[len(sentences1) :]
         return np.einsum("ij,ij->i", first, second, dtype=np.float64)
 
+    def group_similarity(self, sentences: Sequence[str], pairs: np.ndarray) -> np.ndarray:
+        """Return the cosine of pairs within a group, given by places, from one product: (pairs,)."""
+        vectors = self.vectors(sentences).astype(np.float64)
+        cosines: np.ndarray = (vectors @ vectors.T)[pairs[:, 0], pairs[:, 1]]
+        return cosines
+
     def _find(self, key: bytes) -> np.ndarray | None:
         if key not in self._kept and self._file is not None:
             row = self._file.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()

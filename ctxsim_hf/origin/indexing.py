@@ -13,31 +13,24 @@ from annotated_types import Ge
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.context_models.registry import (
-    copy_context_model,
-    describe_context_model,
-    load_context_model,
-    model_type_of,
-)
-from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.context_models.registry import describe_context_model
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.origin.cloze_signal import ClozeModel
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, open_texts, sentence_key
-from ctxsim_hf.origin.fit_score import answered_terms
-from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, SIGNALS, TOKENIZER, Layout, default_device
-from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
-from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, copy_encoder, describe_encoder
+from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_device
+from ctxsim_hf.origin.model_copies import copy_models
+from ctxsim_hf.origin.signals import CLOZE, copy_encoder, describe_encoder
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
 from ctxsim_hf.runtime.stage import Stage, read_stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
-from ctxsim_hf.text.fast_tokenizer import copy_tokenizer, open_tokenizer
+from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
@@ -59,7 +52,13 @@ class IndexArguments(StageArguments):
         default_factory=list, help="Folder made by ctxsim train generator, or one for each direction."
     )
     context_model: list[str] = HfArg(
-        default_factory=list, help="Any other context model: its folder or id on the Hub."
+        default_factory=list,
+        help="Any other context model: its folder, a GGUF file, package:NAME/PATH or its id on the Hub.",
+    )
+    cloze_only: bool = HfArg(
+        default=False,
+        help="Let a causal language model of --context-model give the signal `cloze` alone, so that a generator may "
+        "answer the terms of the fit score.",
     )
     encoder: str | None = HfArg(
         default=None, help="A surrogate or SentenceTransformer, folder or id, for the signal `encoder`."
@@ -76,7 +75,7 @@ class IndexArguments(StageArguments):
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "context_model", "encoder"),
-        *("tokenizer", "workers"),
+        *("cloze_only", "tokenizer", "workers"),
     )
 
     def __post_init__(self) -> None:
@@ -92,8 +91,8 @@ class IndexArguments(StageArguments):
 
 def run(arguments: IndexArguments) -> dict[str, Any]:
     """Run the stage; return the counts that stage.json records."""
-    models = [fetch_folder(name, "a context model") for name in arguments.models]
-    inputs = {
+    models = [fetch_model(name, "a context model") for name in arguments.models]
+    inputs: dict[str, Any] = {
         "chunks": describe_chunks(arguments.chunks),
         "context_models": [describe_context_model(folder) for folder in models],
     }
@@ -104,44 +103,18 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
     if arguments.encoder is not None:
         encoder = fetch_folder(arguments.encoder, "a sentence encoder")
         inputs["encoder"] = describe_encoder(encoder)
+    if arguments.cloze_only:
+        inputs["cloze_only"] = True
     with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
             if encoder is not None:
                 EncoderSignal.open(encoder)  # refuses a folder without an encoder before anything is written
-            _copy_models(stage.folder, models, arguments.tokenizer)
+            copy_models(stage.folder, models, arguments.tokenizer, arguments.cloze_only)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
             stage.finish(_write(stage, arguments))
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
         return counts
-
-
-def _copy_models(folder: Path, models: list[Path], tokenizer: str | None) -> None:
-    """Copy a tokenizer and the models, which must answer different terms; write layout and settings."""
-    names = _names(models)
-    opened = {name: load_context_model(model) for name, model in names.items()}
-    answered = answered_terms(opened)
-    candidates = [Path(tokenizer)] if tokenizer else [model for model in models if (model / "tokenizer.json").exists()]
-    if not candidates:
-        raise UserError("none of the context models has a fast tokenizer for the index; name one with --tokenizer")
-    copy_tokenizer(candidates[0], folder / TOKENIZER)
-    for name, model in names.items():
-        copy_context_model(model, folder / CONTEXT_MODELS / name)
-    Layout(list(names), max(model.width for model in opened.values())).save(folder)
-    knows_words = any(isinstance(model, ClozeModel) for model in opened.values())
-    signals = {CLOZE: 1.0, "words": 1.0} if knows_words else {CONTEXTS: 1.0}
-    weights = ScoreWeights.default_for(answered) if answered else ScoreWeights()
-    write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
-
-
-def _names(models: list[Path]) -> dict[str, Path]:
-    """Name the models within an origin by their type; several of one type are numbered."""
-    named: dict[str, Path] = {}
-    for model in models:
-        base = model_type_of(model).removeprefix("ctxsim_")
-        number = sum(name == base or name.startswith(f"{base}-") for name in named)
-        named[f"{base}-{number + 1}" if number else base] = model
-    return named
 
 
 def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:

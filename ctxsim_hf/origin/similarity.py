@@ -194,6 +194,8 @@ class OriginSimilarity:
             if name == CONTEXTS:
                 values[name], spreads = GROUP_SCORERS[mode](self.contexts, sentences, pairs)
                 spreads = self.shares[name] * spreads
+            elif isinstance(signal, ClozeSignal):
+                values[name] = signal.group_similarity(sentences, pairs)
             else:
                 values[name] = signal.similarity(first, second)
         return mix(values, self.shares), spreads
@@ -205,7 +207,8 @@ class OriginSimilarity:
         words = self._suggestions(sentence1, sentence2) if self._suggestions else None
         if not answered:
             return explain(sentence1, sentence2, pair, None, self.index, None, words)
-        signal = self._few_contexts if any(model.is_slow for model in self.models.values()) else self.contexts
+        is_slow = any(self.models[name].is_slow for name in answered.values())
+        signal = self._few_contexts if is_slow else self.contexts
         contexts = pair.contexts or next(signal.compare([sentence1], [sentence2]))
         scorer = ContextScorer(self.models, ScoreWeights(**{term: float(term in answered) for term in TERMS}))
         return explain(sentence1, sentence2, pair, contexts, self.index, scorer, words)

@@ -4,6 +4,11 @@
     ctxsim/origin-<preset>/                                     similarity with reasons
     ctxsim/surrogate-<preset>/                                  the fast encoder, and results.md, which has TF-IDF too
     adapt.json                                                  what was asked for
+    speed.json                                                  with --context-model: how fast it reads
+
+With `--context-model` no generator is trained: the language model labels pairs of as many sentences as it can read
+in its share of the minutes, and the surrogate starts as the mean of its words. With `--start` it starts from an
+encoder, with that encoder's tokenizer, and the encoder's cosines count in the labels.
 
 Each step is a verb that could be run alone, and is shown as its command line. All are stages, so the same command
 resumes an interrupted run and repeats no finished stage.
@@ -16,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.evaluation.report import ALL_FIGURES
-from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
-from ctxsim_hf.recipes.steps import Step, run_steps
+from ctxsim_hf.recipes.adapted_folder import ASKED_FILE, AdaptedFolder
+from ctxsim_hf.recipes.budget import Budget
+from ctxsim_hf.recipes.steps import Checks, Step, run_steps
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
@@ -29,9 +36,7 @@ from ctxsim_hf.runtime.validation import Count, Positive, Share
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
-# Shares of the minutes. The rest is for chunks, tokenizer, index and evaluation, which take what the corpus needs.
-SHARES = {"generator": 0.4, "harvest": 0.08, "surrogate": 0.17}
-PAIRS_PER_MINUTE = 200_000  # that one core harvests in group mode
+SPEED_FILE = "speed.json"
 MIN_HELD_OUT = 2  # documents
 MAX_EPOCHS = 10  # a small corpus is soon overfitted
 
@@ -45,6 +50,14 @@ class AdaptArguments(Arguments):
     )
     output: str = HfArg(help="Folder to write. Run the same command again to resume after an interruption.")
     preset: Preset = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
+    context_model: str | None = HfArg(
+        default=None,
+        help="Causal language model that labels the pairs: its folder, a GGUF file, package:NAME/PATH or its id on "
+        "the Hub; by default a generator is trained.",
+    )
+    start: str | None = HfArg(
+        default=None, help="Encoder that the surrogate starts from, folder or id; by default vectors of words."
+    )
     minutes: Positive = HfArg(default=30, help="About how long the whole run may take; more gives better models.")
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
     config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
@@ -64,7 +77,7 @@ class AdaptArguments(Arguments):
     @property
     def folder(self) -> AdaptedFolder:
         """The folder to write."""
-        return AdaptedFolder(self.output, self.preset)
+        return AdaptedFolder(self.output, self.preset, self.context_model, self.start)
 
 
 @dataclass(frozen=True)
@@ -87,37 +100,75 @@ class Adapted:
 
 def run(arguments: AdaptArguments) -> Adapted:
     """Run the steps that are not finished yet."""
-    folder = arguments.folder
+    folder, checks = arguments.folder, {"chunk": _check_held_out}
+    if arguments.start is not None:
+        fetch_folder(arguments.start, "a sentence encoder")  # refuses a mistyped name at once
+    speed = None if arguments.context_model is None else _reading_speed(arguments, checks)
     _remember(arguments)
-    run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
+    run_steps(plan(arguments, speed), arguments.minutes, checks)
     return Adapted(Path(folder.surrogate), Path(folder.origin), _report(folder))
 
 
-def plan(arguments: AdaptArguments) -> list[Step]:
-    """Return the steps. They depend on the arguments alone, so that a resumed run has the same ones."""
-    folder, place, workers = arguments.folder, arguments.folder.place, arguments.workers
-    chunks, tokenizer, pairs = place("chunks"), place("tokenizer"), place("pairs")
-    generator = place("generator")
-    sizes = PRESETS[arguments.preset]
-    vocabulary = {"vocab_size": sizes["vocab_size"], "lowercase": sizes["lowercase"]}
-    learned = {"chunks": chunks, "tokenizer": tokenizer, "preset": arguments.preset}
-    kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
-    num_pairs = max(1000, round(SHARES["harvest"] * arguments.minutes * PAIRS_PER_MINUTE))
+def _reading_speed(arguments: AdaptArguments, checks: Checks) -> float:
+    """Make the chunks, and measure on them how fast the language model reads: the other steps depend on it."""
+    from ctxsim_hf.recipes.reading_speed import check_language_model, recorded_speed  # and with it torch
+
+    name, record = str(arguments.context_model), Path(arguments.folder.place(SPEED_FILE))
+    if not record.exists():
+        check_language_model(name)
+    _remember(arguments)
+    run_steps([_chunk(arguments)], arguments.minutes, checks)
+    return recorded_speed(record, name, arguments.folder.place("chunks"))
+
+
+def plan(arguments: AdaptArguments, speed: float | None = None) -> list[Step]:
+    """Return the steps.
+
+    Args:
+        arguments (`AdaptArguments`): All that the steps depend on otherwise, so that a resumed run has the same ones.
+        speed (`float`, *optional*): Sentences a second that the language model reads. None if there is none.
+    """
+    folder, workers, budget = arguments.folder, arguments.workers, Budget(arguments.minutes, speed)
+    chunks, pairs = folder.place("chunks"), folder.place("pairs")
     systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
-
-    def limits(stage: str) -> dict[str, Any]:
-        return {"epochs": MAX_EPOCHS, "max_train_minutes": round(SHARES[stage] * arguments.minutes, 4)}
-
+    limits = {"epochs": MAX_EPOCHS, "max_train_minutes": budget.minutes_of("surrogate")}
+    indexed = {"encoder": arguments.start, "workers": workers}
     return [
-        Step.stage("chunk", chunks, **arguments.reading(), workers=workers),
-        Step.stage("train-tokenizer", tokenizer, chunks=chunks, **vocabulary),
-        Step.stage("train generator", generator, **learned, **kind, **limits("generator")),
-        Step.stage("index", folder.origin, chunks=chunks, generator=[generator], workers=workers),
-        Step.stage("harvest", pairs, **folder.harvest_values(num_pairs)),
-        Step.stage("train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits("surrogate")),
+        _chunk(arguments),
+        *_models(arguments, budget),
+        Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
+        Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs)),
+        Step.stage("train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits),
         Step.evaluation(systems, folder.surrogate, label_free=True, save_thresholds=True, chunks=chunks),
         *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
+
+
+def _chunk(arguments: AdaptArguments) -> Step:
+    return Step.stage("chunk", arguments.folder.place("chunks"), **arguments.reading(), workers=arguments.workers)
+
+
+def _models(arguments: AdaptArguments, budget: Budget) -> list[Step]:
+    """Return the steps that make a tokenizer and a generator, where they are needed."""
+    place, sizes = arguments.folder.place, PRESETS[arguments.preset]
+    vocab_size = sizes["vocab_size"]
+    if arguments.context_model is not None:  # which reads every token once
+        vocab_size = min(vocab_size, budget.words)
+    learned = {"chunks": place("chunks"), "tokenizer": place("tokenizer"), "preset": arguments.preset}
+    kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
+    vocabulary = {"vocab_size": vocab_size, "lowercase": sizes["lowercase"]}
+    tokenizer = Step.stage("train-tokenizer", place("tokenizer"), chunks=place("chunks"), **vocabulary)
+    if arguments.context_model is not None:
+        return [] if arguments.start is not None else [tokenizer]
+    limits = {"epochs": MAX_EPOCHS, "max_train_minutes": budget.minutes_of("generator")}
+    return [tokenizer, Step.stage("train generator", place("generator"), **learned, **kind, **limits)]
+
+
+def _context_models(arguments: AdaptArguments, budget: Budget) -> dict[str, Any]:
+    """Return the arguments of `ctxsim index` that name its context model."""
+    if arguments.context_model is None:
+        return {"generator": [arguments.folder.place("generator")]}
+    return {"context_model": [arguments.context_model], "background": budget.background}
 
 
 def _check_held_out(chunks: str) -> None:
@@ -133,7 +184,7 @@ def _check_held_out(chunks: str) -> None:
 def _remember(arguments: AdaptArguments) -> None:
     """Record the arguments; refuse a folder made with other ones, whose stages would be taken for finished."""
     asked = {
-        "corpus": [str(Path(name).resolve()) if Path(name).exists() else name for name in arguments.corpus],
+        "corpus": [_resolved(name) for name in arguments.corpus],
         "preset": arguments.preset,
         "minutes": arguments.minutes,
         "text_column": arguments.text_column,
@@ -141,10 +192,14 @@ def _remember(arguments: AdaptArguments) -> None:
         "language": arguments.language,
         "held_out": arguments.held_out,
     }
-    path = Path(arguments.folder.place("adapt.json"))
+    models = {"context_model": arguments.context_model, "start": arguments.start}
+    asked |= {name: _resolved(given) for name, given in models.items() if given is not None}
+    path = Path(arguments.folder.place(ASKED_FILE))
     before = read_json(path) or asked
     differences = [
-        f"{name} was {before.get(name)}, now {now}" for name, now in asked.items() if before.get(name) != now
+        f"{name} was {before.get(name)}, now {asked.get(name)}"
+        for name in asked | before
+        if before.get(name) != asked.get(name)
     ]
     # A run that failed before it finished a stage, such as by a mistyped path, does not block the next one.
     if differences and Path(arguments.folder.place("chunks")).exists():
@@ -152,6 +207,11 @@ def _remember(arguments: AdaptArguments) -> None:
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
     if differences or not path.exists():
         write_json(path, asked)
+
+
+def _resolved(name: str) -> str:
+    """Return the absolute path of what exists, and any other name as it is."""
+    return str(Path(name).resolve()) if Path(name).exists() else name
 
 
 def _report(folder: AdaptedFolder) -> str:

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import locate
+from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.runtime.presets import PRESETS
 from ctxsim_hf.runtime.stage import describe_stage
 
 # Mostly pairs of sentences that share words, where contexts and words disagree most.
-MIX = {"near": 48, "farthest": 64, "document": 8, "random_share": 0.3}
-SIGNALS = ["contexts=1", "words=1"]  # label the pairs: their errors differ, so the mean of both is better
+MIX = {"near": 48, "farthest": 64, "document": 8, "unrelated": 8, "random_share": 0.3}
+ASKED_FILE = "adapt.json"
 MADE_BY = {
     "chunks": "chunk",
     "tokenizer": "train-tokenizer",
@@ -21,14 +23,23 @@ MADE_BY = {
 
 @dataclass(frozen=True)
 class AdaptedFolder:
-    """A folder made by `ctxsim adapt`."""
+    """A folder made by `ctxsim adapt`.
+
+    Args:
+        path (`str`): The folder.
+        preset (`str`): Sizes of its models.
+        context_model (`str`, *optional*): Language model to label pairs by. None labels them by a generator.
+        start (`str`, *optional*): Encoder that the surrogate starts from. None starts from vectors of words.
+    """
 
     path: str
     preset: str
+    context_model: str | None = None
+    start: str | None = None
 
     @classmethod
     def find(cls, path: str) -> "AdaptedFolder":
-        """Open an existing folder; refuse one that `ctxsim adapt` did not make or did not finish."""
+        """Open an existing folder with a generator; refuse one that `ctxsim adapt` did not make or did not finish."""
         if not any(Path(path).glob("chunks*")):
             raise UserError(f"expected a folder made by `ctxsim adapt`, but {path!r} has no chunks")
         origins = [f"origin-{preset}" for preset in PRESETS if Path(path, f"ctxsim/origin-{preset}").exists()]
@@ -37,6 +48,12 @@ class AdaptedFolder:
         if not origins:
             raise UserError(
                 f"{path!r} is not finished: it has no ctxsim/origin-*; run the same `ctxsim adapt` again to finish it"
+            )
+        asked = read_json(Path(path, ASKED_FILE))
+        if given := [name for name in ("context_model", "start") if asked.get(name)]:
+            raise UserError(
+                f"expected a folder made by `ctxsim adapt` with a generator of its own, but {path!r} was made with "
+                f"--{given[0].replace('_', '-')} {asked[given[0]]}"
             )
         return cls(path, origins[0].removeprefix("origin-"))
 
@@ -63,17 +80,25 @@ class AdaptedFolder:
         """Return the arguments of a harvest of so many pairs, except its output."""
         # A small corpus may have too few sentences for so many pairs; then fewer are harvested.
         values = {"origin": self.origin, "pairs": pairs, "at_most": True, "mode": "group"}
-        return values | MIX | {"signals": SIGNALS}
+        # The errors of signals differ, so their mean is better than each.
+        signals = ["cloze=1" if self.context_model else "contexts=1", "words=1"]
+        return values | MIX | {"signals": signals + (["encoder=1"] if self.start else [])}
 
     def surrogate_values(self, pairs: str, objective: str = "pairs") -> dict[str, Any]:
         """Return the arguments of training a surrogate on pairs, except its output and its limits."""
-        starts_from_vectors = "light_generator" in PRESETS[self.preset]
         return {
             "objective": objective,
             "pairs": pairs,
-            "tokenizer": self.place("tokenizer"),
-            "preset": self.preset,
-            "token_embeddings": self.place("generator") if starts_from_vectors else None,
+            **self._start_values(),
             # Trained by Pearson, it ended with a lower L2 than when trained by L2: see docs/experiments.md.
             "loss": "pearson" if objective == "pairs" else None,
         }
+
+    def _start_values(self) -> dict[str, Any]:
+        """Return what a surrogate starts from: an encoder with its own tokenizer, or vectors of words."""
+        if self.start is not None:
+            return {"init": locate(self.start)}
+        vectors = self.context_model
+        if vectors is None and "light_generator" in PRESETS[self.preset]:
+            vectors = self.place("generator")
+        return {"tokenizer": self.place("tokenizer"), "preset": self.preset, "token_embeddings": vectors}

@@ -11,6 +11,8 @@ from typing import Any, Self
 from ctxsim_hf.runtime.counts import format_counts
 from ctxsim_hf.verbs import VERBS, build_arguments
 
+Checks = Mapping[str, Callable[[str], None]]  # verb -> function that checks the folder it made
+
 
 @dataclass(frozen=True)
 class Step:
@@ -59,9 +61,7 @@ def _flag(name: str, value: Any) -> list[str]:
     return [f"--{name}", *(str(each).removesuffix(".0") for each in values)]
 
 
-def run_steps(
-    steps: Sequence[Step], minutes: float, checks: Mapping[str, Callable[[str], None]] | None = None
-) -> None:
+def run_steps(steps: Sequence[Step], minutes: float, checks: Checks | None = None) -> None:
     """Run the steps that are not finished yet, and show each as a command line, with its counts.
 
     Args:

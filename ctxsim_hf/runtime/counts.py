@@ -16,13 +16,14 @@ LABELS = {
     "spearman_deviation": "standard deviation of Spearman over the folds",
     "spearman_tfidf": "Spearman correlation of TF-IDF with the labels",
     **{
-        f"{target}_{figure}": label.format(target)
+        f"{target}_{figure}{when}": label.format(target) + said
         for target in ("sentence", "left", "right")
         for figure, label in {
             "gain": "{}: gain in log-probability per token from the true context (chance 0)",
             "perplexity": "{}: perplexity per token",
             "unigram_perplexity": "{}: perplexity of token frequencies alone",
         }.items()
+        for when, said in {"": "", "_before": ", before training"}.items()
     },
 }
 

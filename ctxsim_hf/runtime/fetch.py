@@ -1,5 +1,14 @@
-"""The name of a local folder, or an id on the Hub -> a local folder."""
+"""The name of something on this machine, or an id on the Hub -> a local path.
 
+| name | what it stands for |
+|---|---|
+| `some/folder` | the folder, if it exists |
+| `some/model.gguf` | the file, where a language model is wanted |
+| `package:NAME/PATH` | a folder or file inside an installed package, none of whose code is run |
+| `owner/name` | a repository on the Hub, downloaded to the cache |
+"""
+
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +16,34 @@ from huggingface_hub import snapshot_download
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import refuse_unfinished
+
+PACKAGE = "package:"
+GGUF_SUFFIX = ".gguf"  # of a file that holds a whole language model: weights, settings and tokenizer
+
+
+def locate(name: str | Path) -> str:
+    """Turn `package:NAME/PATH` into a path; return any other name as it is.
+
+    Packages are looked for as folders on the import path: importlib would import the parents of a dotted name.
+    """
+    if not str(name).startswith(PACKAGE):
+        return str(name)
+    package, _, path = str(name).removeprefix(PACKAGE).partition("/")
+    inside = package.replace(".", "/")
+    folders = [Path(entry, inside) for entry in sys.path if inside and Path(entry, inside).is_dir()]
+    for folder in folders:
+        if (folder / path).exists():
+            return str(folder / path)
+    raise UserError(
+        f"expected {path!r} in an installed package {package!r}, found {'none' if folders else 'no package'}"
+    )
+
+
+def fetch_model(name: str | Path, expected: str, allow_patterns: Sequence[str] | None = None) -> Path:
+    """Return the folder of a model as `fetch_folder` does, or the GGUF file that `name` stands for."""
+    path = Path(locate(name))
+    is_gguf = path.suffix == GGUF_SUFFIX and path.is_file()
+    return path if is_gguf else fetch_folder(name, expected, allow_patterns=allow_patterns)
 
 
 def fetch_folder(
@@ -19,20 +56,21 @@ def fetch_folder(
     """Return the local folder `name`, or download the repository of this id from the Hub.
 
     Args:
-        name (`str` or `Path`): A local folder, which takes precedence, or an id on the Hub.
+        name (`str` or `Path`): A local folder, which takes precedence, `package:NAME/PATH`, or an id on the Hub.
         expected (`str`): What the folder should hold, for the error message, e.g. `the folder of a surrogate`.
         repo_type (`str`): Type of the repository on the Hub.
         revision (`str`, *optional*): Revision of the repository, e.g. a commit. None takes the latest.
         allow_patterns (`Sequence[str]`, *optional*): Files to download. None downloads all of them.
     """
+    name = locate(name)
     if Path(name).is_dir():
         return Path(name)
     refuse_unfinished(name)
     patterns = None if allow_patterns is None else list(allow_patterns)
     try:
-        return Path(snapshot_download(str(name), repo_type=repo_type, revision=revision, allow_patterns=patterns))
+        return Path(snapshot_download(name, repo_type=repo_type, revision=revision, allow_patterns=patterns))
     except Exception as error:  # the client raises many types, and an AssertionError where the server is not a Hub
         raise UserError(
-            f"expected {expected} or its id on the Hub, but {str(name)!r} is not a local folder and could not be "
+            f"expected {expected} or its id on the Hub, but {name!r} is not a local folder and could not be "
             f"downloaded ({type(error).__name__}); check the name and the network"
         ) from error

@@ -23,7 +23,7 @@ from ctxsim_hf.context_models.registry import context_model_class, model_type_of
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_model
 from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
@@ -107,7 +107,7 @@ def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: st
 
 def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSentences) -> TokenTable:
     expected = "for --token-embeddings the folder of a light generator or a causal language model,"
-    folder = fetch_folder(name, expected, allow_patterns=CausalContextModel.files)
+    folder = fetch_model(name, expected, CausalContextModel.files)
     model_type = model_type_of(folder)
     if model_type == LightContextGeneratorConfig.model_type:
         generator = LightContextGeneratorModel.from_pretrained(folder)

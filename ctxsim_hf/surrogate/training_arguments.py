@@ -10,7 +10,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.context_models.causal.loading import GGUF
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_folder, locate
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
@@ -134,8 +134,9 @@ def tokenizer_file(tokenizer: str) -> Path:
 
 def _describe_model(model: str) -> Any:
     """Return the digests of a local model's files, or the id of a model on the Hub."""
-    if not Path(model).is_dir():
+    place = Path(locate(model))
+    if not place.exists():
         return model
     patterns = ("config.json", SETTINGS_FILE, "*.safetensors", GGUF)
-    paths = sorted({path for pattern in patterns for path in Path(model).glob(pattern)})
+    paths = [place] if place.is_file() else sorted({path for pattern in patterns for path in place.glob(pattern)})
     return {path.name: describe_file(path) for path in paths}

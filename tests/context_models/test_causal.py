@@ -1,5 +1,6 @@
 """Causal language models as context models: each fast road against the plainest one to the same number."""
 
+import copy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,11 +10,24 @@ import numpy as np
 import pytest
 import torch
 from tiny_language_model import save_tiny_llama
-from transformers import AutoConfig, AutoModel, BertConfig
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BertConfig,
+    CohereConfig,
+    Gemma2Config,
+    GPT2Config,
+    GraniteConfig,
+    MixtralConfig,
+    OPTConfig,
+    PreTrainedConfig,
+)
 
 from ctxsim_hf.context_models.causal.prefix_batches import PrefixBatches, common_prefix
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel
-from ctxsim_hf.context_models.causal.settings import CausalSettings
+from ctxsim_hf.context_models.causal.settings import BRIDGES, CausalSettings
 from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.context_models.registry import load_context_model
 from ctxsim_hf.runtime.errors import UserError
@@ -62,6 +76,40 @@ def test_scores_are_those_of_a_naive_loop(model: CausalContextModel, term: str) 
     for row, sentence in enumerate(sentences):
         for column, context in enumerate(CONTEXTS):
             assert scores[row, column] == pytest.approx(naive(model, sentence, context, term), abs=1e-4)
+
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 512}
+OTHERS: dict[str, PreTrainedConfig] = {
+    # What comes after the output layer is strong enough to show, and its window ends within a text.
+    "gemma2": Gemma2Config(
+        **SIZES, num_key_value_heads=2, head_dim=8, intermediate_size=64, final_logit_softcapping=2.0, sliding_window=8
+    ),
+    "granite": GraniteConfig(**SIZES, num_key_value_heads=2, intermediate_size=64, logits_scaling=4.0),
+    "cohere": CohereConfig(**SIZES, num_key_value_heads=2, intermediate_size=64, logit_scale=0.25),
+    "gpt2": GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=512),
+    "mixtral": MixtralConfig(**SIZES, num_key_value_heads=2, intermediate_size=64, num_local_experts=2),
+    "opt": OPTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=64, word_embed_proj_dim=16),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_log_probabilities_are_those_of_the_models_own_forward(folder: Path, kind: str) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    config = copy.deepcopy(OTHERS[kind])
+    config.update({"vocab_size": len(tokenizer), "initializer_range": 0.3, "init_std": 0.3, "pad_token_id": None})
+    torch.manual_seed(0)
+    model = CausalContextModel(
+        AutoModelForCausalLM.from_config(config).eval(), tokenizer, CausalSettings(bridges=[BRIDGES[0]])
+    )
+    contexts = model.prepare_contexts(Contexts.from_texts(CONTEXTS))
+    for term in model.terms:
+        scores = model.score(term, model.prepare_sentences(SENTENCES[:3]), contexts)
+        expected = [[naive(model, sentence, context, term) for context in CONTEXTS] for sentence in SENTENCES[:3]]
+        np.testing.assert_allclose(scores, expected, atol=1e-4)
+    ids = tokenizer([BRIDGES[0].replace("{}", SENTENCES[0])], return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        own = model.model(ids).logits[0, -1].log_softmax(-1)
+    np.testing.assert_allclose(model.word_scores(SENTENCES[:1])[0], own, atol=1e-4)
 
 
 @pytest.mark.parametrize("layer", [-1, -2])

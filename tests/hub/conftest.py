@@ -17,6 +17,7 @@ import torch
 from hub_processes import environment, run_commands
 from loopback_hub import WRITER, LoopbackHub
 from small_harvest import harvest_words
+from tiny_language_model import save_tiny_llama
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf.cli import main
@@ -72,6 +73,10 @@ def folders(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("seq2seq", "generator-small"),
     ):
         shutil.copytree(planted / source, ctxsim / name)
+    language_model = save_tiny_llama(home / "language-model", initializer_range=0.02)
+    words = ["--init", language_model, "--chunks", planted / "chunks", "--max-steps", 2, "--eval-contexts", 20]
+    words += ["--output", ctxsim / "context-model-tiny"]
+    assert main(["train", "context-model", *map(str, words)]) == 0
     make_surrogate(ctxsim / "surrogate-large", pairs)
     make_surrogate(ctxsim / "cross-surrogate", pairs, CrossSurrogateModel)
     stages = {"theirs": [None], "ours": [digest_file(ctxsim / "surrogate-large/stage.json")]}

@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard
 
 Run = Callable[..., tuple[int, str, str]]
 STAGES = ("surrogate-large", "cross-surrogate", "discriminator-light", "generator-light", "generator-small")
-STAGES = (*STAGES, "origin-light")
+STAGES = (*STAGES, "origin-light", "context-model-tiny")
 NAMES = (*STAGES, "harvested-pairs", "origin")
 
 

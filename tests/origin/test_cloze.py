@@ -10,6 +10,7 @@ from tiny_language_model import save_tiny_llama
 
 from ctxsim_hf.context_models.registry import load_context_model
 from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
+from ctxsim_hf.origin.fit_score import answered_terms
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 
@@ -86,3 +87,22 @@ def test_cached_equals_fresh(origin_folder: Path, pairs: tuple[list[str], list[s
 def test_refused(planted: Path) -> None:
     with pytest.raises(UserError, match="no context model of this origin knows cloze contexts"):
         OriginSimilarity.from_pretrained(planted / "origin", signals={"cloze": 1})
+
+
+def test_a_generator_answers_the_terms_beside_a_language_model(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
+    model = save_tiny_llama(tmp_path / "model")
+    words = ("index", "--chunks", planted / "chunks", "--generator", planted / "generator", "--background", 40)
+    code, _, err = ctxsim(*words, "--context-model", model, "--output", tmp_path / "refused")
+    assert code == 2 and "two context models answer the term 'sentence': light_generator and llama" in err
+    code, _, err = ctxsim(*words, "--cloze-only", "--output", tmp_path / "refused")
+    assert code == 2 and "--cloze-only is for a causal language model, but --context-model names none" in err
+    code, _, err = ctxsim(*words, "--context-model", model, "--cloze-only", "--output", tmp_path / "origin")
+    assert code == 0, err
+    weights = {"contexts": 1.0, "cloze": 1.0}
+    origin = OriginSimilarity.from_pretrained(tmp_path / "origin", signals=weights)
+    assert answered_terms(origin.models) == dict.fromkeys(("sentence", "left", "right"), "light_generator")
+    probes = PlantedCorpus().probes(3)
+    pairs = [probe.sentence for probe in probes], [probe.paraphrase for probe in probes]
+    alone = {name: OriginSimilarity.from_pretrained(tmp_path / "origin", signals={name: 1.0}) for name in weights}
+    expected = sum(origin.shares[name] * alone[name].similarity(*pairs) for name in weights)
+    np.testing.assert_allclose(origin.similarity(*pairs), expected, atol=1e-6)

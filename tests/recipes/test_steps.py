@@ -28,6 +28,13 @@ def test_what_is_shown_could_be_typed(tmp_path: Path, preset: str) -> None:
         assert_means_the_same(step)
 
 
+def test_steps_with_models_of_others_could_be_typed(tmp_path: Path) -> None:
+    models: dict[str, Any] = {"context_model": "some/b c.gguf", "start": "some/encoder"}
+    for given in (models, {"context_model": "some/lm"}):
+        for step in plan(AdaptArguments(corpus=["texts"], output=str(tmp_path / "out"), **given), speed=12.34):
+            assert_means_the_same(step)
+
+
 def test_an_evaluation_with_settings(tmp_path: Path) -> None:
     values: dict[str, Any] = {"weights": [1.0, 0.5, 0.0, 1.0], "signals": None, "num_contexts": 8}
     step = Step.evaluation(["a=origin:b c", "tfidf"], tmp_path, tasks=["stsb"], **values)

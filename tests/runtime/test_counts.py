@@ -19,3 +19,9 @@ def test_columns_nested_counts_and_intervals() -> None:
         f"{'finished':<72}  yes",
     ]
     assert format_counts({}) == ""
+
+
+def test_figures_before_training() -> None:
+    counts = {"right_gain": 1.5, "right_gain_before": 1.0, "right_gain_before_low": 0.5, "right_gain_before_high": 1.5}
+    (after, before) = format_counts(counts).splitlines()
+    assert before.startswith(after.split("  ")[0] + ", before training  1.0000 (0.5000 to 1.5000)")

@@ -1,6 +1,7 @@
 """A folder here, else what a Hub has, else one line that says what was expected."""
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,7 +11,7 @@ from hub_processes import environment, run_python
 from loopback_hub import Blob, LoopbackHub, Repository
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 
 FETCH = """
 import json, sys
@@ -84,3 +85,33 @@ def test_a_server_that_is_no_hub_is_one_line(tmp_path: Path) -> None:
         (said,) = run_python(FETCH, env, tmp_path, json.dumps([{"name": "ctxsim/toy"}]))
         server.shutdown()
     assert said.startswith("expected a toy or its id on the Hub, but 'ctxsim/toy' is not a local folder")
+
+
+def test_inside_an_installed_package_whose_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "fetched_package/inner"
+    (inner / "model").mkdir(parents=True)
+    (inner / "model.gguf").touch()
+    for folder in (inner, inner.parent):
+        (folder / "__init__.py").write_text("raise RuntimeError('not to be imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("fetched_package/inner", "fetched_package.inner"):
+        assert fetch_folder(f"package:{name}/model", "a toy") == inner / "model"
+        assert fetch_model(f"package:{name}/model", "a toy") == inner / "model"
+        assert fetch_model(f"package:{name}/model.gguf", "a toy") == inner / "model.gguf"
+    assert not [name for name in sys.modules if name.startswith("fetched_package")]
+    for name, message in {
+        "package:fetched_package/absent": "expected 'absent' in an installed package 'fetched_package', found none",
+        "package:no_such_package/x": "expected 'x' in an installed package 'no_such_package', found no package",
+        "package:": "expected '' in an installed package '', found no package",
+    }.items():
+        with pytest.raises(UserError, match=f"^{message}$"):
+            fetch_model(name, "a toy")
+
+
+def test_of_files_only_gguf_is_a_model(tmp_path: Path) -> None:
+    for name in ("model.gguf", "model.bin"):
+        (tmp_path / name).touch()
+    assert fetch_model(tmp_path / "model.gguf", "a toy") == tmp_path / "model.gguf"
+    for name in ("model.bin", "absent.gguf"):
+        with pytest.raises(UserError, match=rf"^expected a toy or its id on the Hub, but '.*{name}' is not a local"):
+            fetch_model(tmp_path / name, "a toy")

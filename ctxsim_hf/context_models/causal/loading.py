@@ -76,7 +76,7 @@ def _load_gguf(path: Path, dtype: torch.dtype, device: str) -> tuple[PreTrainedM
     quantised = AutoModelForCausalLM.from_pretrained(**where, trust_remote_code=False)
     config = quantised.config
     del config.quantization_config  # its weights were made ordinary ones; with it they could be neither cast nor saved
-    model = AutoModelForCausalLM.from_config(config)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype)  # not cast later: rotary frequencies stay in float32
     model.load_state_dict(quantised.state_dict())
     tokenizer = AutoTokenizer.from_pretrained(**where, trust_remote_code=False)
-    return model.to(device, dtype).eval(), tokenizer
+    return model.to(device).eval(), tokenizer

@@ -15,6 +15,7 @@ that are words, in closed form, from one forward pass a sentence.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -27,6 +28,7 @@ from transformers import PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.context_models.base import MODEL_FILES, ContextModel
 from ctxsim_hf.context_models.causal.loading import GGUF, load_causal, start_ids
+from ctxsim_hf.context_models.causal.output_layer import OutputLayer
 from ctxsim_hf.context_models.causal.prefix_batches import Batch, PrefixBatches
 from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.contexts import Contexts
@@ -56,7 +58,7 @@ class CausalContextModel(ContextModel):
         head = model.get_output_embeddings()
         if head is None:
             raise UserError(f"expected a causal language model with its head, got a {type(model).__name__}")
-        self._head = head
+        self._head, self._logits = head, OutputLayer(model)
         layers = model.config.get_text_config().num_hidden_layers
         if not -layers <= self.settings.layer <= -1:
             raise UserError(f"layer must be from -{layers} to -1 for this model, got {self.settings.layer}")
@@ -65,6 +67,10 @@ class CausalContextModel(ContextModel):
     def load(cls, folder: Path, device: str) -> Self:
         model, tokenizer = load_causal(folder, device)
         return cls(model, tokenizer, CausalSettings.load(folder))
+
+    def answer_no_term(self) -> None:
+        """Leave retrieved contexts to other models from now on; cloze contexts stay."""
+        self.settings, self.terms = replace(self.settings, terms=[]), ()
 
     def prepare_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         return self._ids(sentences)
@@ -101,7 +107,7 @@ class CausalContextModel(ContextModel):
     def word_scores(self, sentences: Sequence[str]) -> np.ndarray:
         """Return log p of every token as a one-word context, averaged over bridges: (sentences, vocabulary)."""
         states = torch.from_numpy(self._bridge_states(sentences, layer=-1)).to(self.model.device, self.model.dtype)
-        scores = [self._head(states[:, bridge]).float().log_softmax(-1) for bridge in range(states.shape[1])]
+        scores = [self._logits(states[:, bridge]).log_softmax(-1) for bridge in range(states.shape[1])]
         found: np.ndarray = torch.stack(scores).mean(0).cpu().numpy()
         return found
 
@@ -145,7 +151,7 @@ class CausalContextModel(ContextModel):
         counted = (places >= starts[:, None]) & (places < ends[:, None])  # (rows, tokens)
         states, tokens = batch.states[:, :-1][counted], batch.ids[counted].to(batch.states.device)
         parts = [
-            -torch.nn.functional.cross_entropy(self._head(block).float(), ids, reduction="none")
+            -torch.nn.functional.cross_entropy(self._logits(block), ids, reduction="none")
             for block, ids in zip(states.split(LOGITS_PER_BLOCK), tokens.split(LOGITS_PER_BLOCK), strict=True)
         ]
         found = torch.zeros(counted.shape)

@@ -24,7 +24,7 @@ from ctxsim_hf.context_models.causal.training_arguments import ContextModelArgum
 from ctxsim_hf.context_models.causal.training_rows import save_tokenizer_after_space, stack_rows, token_ranges
 from ctxsim_hf.context_models.collators import Tensors
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_model
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.text.tokenized import tokenize_chunks
 from ctxsim_hf.train.batches import length_batches
@@ -38,9 +38,7 @@ def run(arguments: ContextModelArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
     if arguments.lora_rank is not None:
         require_peft()
-    start = Path(arguments.init)
-    if not start.is_file():
-        start = fetch_folder(arguments.init, "a causal language model", allow_patterns=CausalContextModel.files)
+    start = fetch_model(arguments.init, "a causal language model", CausalContextModel.files)
     inputs = arguments.inputs(start)
     # In half precision an optimizer's small steps would be lost.
     model, tokenizer = load_causal(start, "cpu", torch.float32)

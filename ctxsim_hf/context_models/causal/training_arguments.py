@@ -9,7 +9,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.registry import describe_context_model
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.runtime.validation import Count, Positive
 from ctxsim_hf.text.chunks import describe_chunks
 from ctxsim_hf.train.loop_arguments import LoopArguments
@@ -21,7 +21,9 @@ LEARNING_RATE, LORA_LEARNING_RATE = 5e-5, 5e-4
 
 @dataclass(kw_only=True)
 class ContextModelArguments(LoopArguments):
-    init: str = HfArg(help="Causal language model to start from: its folder, its id on the Hub, or a GGUF file.")
+    init: str = HfArg(
+        help="Causal language model to start from: its folder, a GGUF file, package:NAME/PATH or its id on the Hub."
+    )
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
     lora_rank: Count | None = HfArg(
         default=None, help="Train matrices of this rank beside the frozen weights (LoRA); by default all weights."
@@ -58,5 +60,5 @@ class ContextModelArguments(LoopArguments):
 
     def inputs(self, start: Path) -> dict[str, Any]:
         """Describe what is read, where `start` is the folder or the GGUF file that `init` stands for."""
-        model = {"xxh3_128": digest_file(start)} if start.is_file() else describe_context_model(start)
-        return {"chunks": describe_chunks(self.chunks), "init": model}
+        name = {} if Path(locate(self.init)).exists() else {"id": self.init}  # on the Hub, for the card
+        return {"chunks": describe_chunks(self.chunks), "init": describe_context_model(start) | name}

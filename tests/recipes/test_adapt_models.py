@@ -1,0 +1,168 @@
+"""`ctxsim adapt` with a language model that labels, with an encoder to start from, and with both."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import PlantedCorpus
+from tiny_language_model import save_tiny_llama
+from tiny_surrogate import save_tiny
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, TokenizersBackend
+
+from ctxsim_hf import OriginSimilarity, SentenceEncoder
+from ctxsim_hf.recipes import reading_speed
+from ctxsim_hf.recipes.adapt import AdaptArguments, plan
+from ctxsim_hf.recipes.budget import BACKGROUND, Budget
+from ctxsim_hf.runtime.stage import read_stage
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("adapt") / "texts.jsonl"
+    PlantedCorpus().write(path, documents=300)
+    return path
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "llama")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of random weights that reads letters."""
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    letters = [chr(code) for code in range(33, 127)]
+    vocabulary = [*special, *letters, *(f"##{letter}" for letter in letters)]
+    tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names: dict[str, Any] = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    TokenizersBackend(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(vocabulary), max_position_embeddings=128, **sizes)).save_pretrained(folder)
+    return folder
+
+
+def arguments(**values: Any) -> AdaptArguments:
+    return AdaptArguments(corpus=["texts"], output="out", minutes=20, workers=1, **values)
+
+
+def test_the_steps_with_a_language_model() -> None:
+    steps = {step.verb: step.values for step in plan(arguments(context_model="some/lm"), speed=10)}
+    assert list(steps) == ["chunk", "train-tokenizer", "index", "harvest", "train surrogate", "evaluate", "card"]
+    assert steps["index"]["context_model"] == ["some/lm"] and not steps["index"].get("generator")
+    assert steps["harvest"]["signals"] == ["cloze=1", "words=1"] and steps["harvest"]["mode"] == "group"
+    assert steps["train surrogate"]["token_embeddings"] == "some/lm"
+    assert steps["train-tokenizer"]["vocab_size"] == 3600  # 0.15 of 20 minutes, two words for a sentence
+    slower = {step.verb: step.values for step in plan(arguments(context_model="some/lm"), speed=1)}
+    assert slower["harvest"]["pairs"] == pytest.approx(steps["harvest"]["pairs"] / 10, abs=1)
+    # A group of 64 sentences has 1651 pairs, and 0.35 of 20 minutes are 4200 sentences at this speed.
+    assert steps["harvest"]["pairs"] == pytest.approx(4200 * 1651 / 64, rel=0.01)
+
+
+def test_the_steps_with_an_encoder() -> None:
+    steps = {step.verb: step.values for step in plan(arguments(start="some/encoder"))}
+    assert "train generator" in steps and steps["index"]["encoder"] == "some/encoder"
+    assert steps["harvest"]["signals"] == ["contexts=1", "words=1", "encoder=1"]
+    assert steps["train surrogate"]["init"] == "some/encoder"
+    assert not steps["train surrogate"].keys() & {"tokenizer", "preset", "token_embeddings"}
+    both = plan(arguments(start="some/encoder", context_model="some/lm"), speed=10)
+    assert [step.verb for step in both][:3] == ["chunk", "index", "harvest"]  # each model has its own tokenizer
+
+
+def test_a_background_has_bounds() -> None:
+    assert [Budget(30, speed).background for speed in (0.001, 1e6)] == list(BACKGROUND)
+
+
+@pytest.fixture
+def measured_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_speed, "MEASURED_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("measured_quickly")
+def test_labelled_by_a_language_model(ctxsim: Run, texts: Path, language_model: Path, tmp_path: Path) -> None:
+    words = ("adapt", "--corpus", texts, "--preset", "tiny", "--minutes", 0.1, "--workers", 1, "--held-out", 0.05)
+    words = (*words, "--context-model", language_model, "--output", tmp_path / "out")
+    code, said, err = ctxsim(*words)
+    assert code == 0, err
+    assert not (tmp_path / "out/generator").exists()
+    origin = OriginSimilarity.from_pretrained(tmp_path / "out/ctxsim/origin-tiny")
+    assert origin.settings.signals == {"cloze": 1.0, "words": 1.0}
+    harvested = read_stage(tmp_path / "out/pairs")
+    assert harvested["inputs"]["settings"]["signals"] == {"cloze": 1.0, "words": 1.0}
+    speed = json.loads((tmp_path / "out/speed.json").read_text())["sentences_per_second"]
+    assert harvested["arguments"]["pairs"] == Budget(0.1, speed).pairs
+    # The speed is not measured again: what is recorded is what the steps follow from.
+    code, again, err = ctxsim(*words)
+    assert (code, again) == (0, said) and err.count("exists already") == 9
+    assert json.loads((tmp_path / "out/speed.json").read_text())["sentences_per_second"] == speed
+    code, _, err = ctxsim(*(word for word in words if word not in ("--context-model", language_model)))
+    assert code == 2 and f"context_model was {language_model}, now None. Choose another --output" in err
+    code, _, err = ctxsim("ablate", "pairs", "--adapted", tmp_path / "out", "--output", tmp_path / "ablations")
+    assert code == 2 and f"was made with --context-model {language_model}" in err
+
+
+@pytest.mark.usefixtures("measured_quickly")
+def test_started_from_an_encoder(ctxsim: Run, texts: Path, language_model: Path, bert: Path, tmp_path: Path) -> None:
+    words = ("adapt", "--corpus", texts, "--preset", "tiny", "--minutes", 0.1, "--workers", 1, "--held-out", 0.05)
+    words = (*words, "--context-model", language_model, "--start", bert, "--output", tmp_path / "out")
+    code, _, err = ctxsim(*words)
+    assert code == 0, err
+    surrogate = tmp_path / "out/ctxsim/surrogate-tiny"
+    assert json.loads((surrogate / "config.json").read_text())["model_type"] == "bert"
+    assert json.loads((surrogate / "tokenizer.json").read_text())["model"]["type"] == "WordPiece"
+    assert SentenceEncoder.from_pretrained(surrogate).encode(["Nosidi ranusi."]).shape == (1, 16)
+    assert (tmp_path / "out/ctxsim/origin-tiny/signals/encoder/config.json").exists()
+    assert read_stage(tmp_path / "out/pairs")["inputs"]["settings"]["signals"]["encoder"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--context-model", "--context-model must be a causal language model, "),
+        ("--start", "expected a sentence encoder or its id on the Hub, but "),
+    ],
+)
+def test_what_is_refused_before_anything_is_done(
+    ctxsim: Run, texts: Path, tmp_path: Path, flag: str, message: str
+) -> None:
+    model = save_tiny(tmp_path / "surrogate") if flag == "--context-model" else "no/such-encoder"
+    if flag == "--context-model":
+        config = json.loads((tmp_path / "surrogate/config.json").read_text())
+        (tmp_path / "surrogate/config.json").write_text(json.dumps(config | {"model_type": "bart"}))
+    code, _, err = ctxsim("adapt", "--corpus", texts, flag, model, "--output", tmp_path / "out")
+    assert code == 2 and message in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_killed_after_each_step(texts: Path, language_model: Path, tmp_path: Path) -> None:
+    words = ["adapt", "--corpus", texts, "--preset", "tiny", "--minutes", 0.2, "--workers", 1, "--held-out", 0.05]
+    words += ["--context-model", language_model, "--output", tmp_path / "out"]
+    command = [str(word) for word in [Path(sys.executable).parent / "ctxsim", *words]]
+    speed = None
+    for leaves in ("speed.json", "tokenizer", "ctxsim/origin-tiny", "pairs", "ctxsim/surrogate-tiny"):
+        run = subprocess.Popen(command, start_new_session=True)
+        while not (tmp_path / "out" / leaves).exists() and run.poll() is None:
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        now = (tmp_path / "out/speed.json").read_text()
+        assert speed in (None, now)
+        speed = now
+    assert subprocess.run(command, check=False).returncode == 0
+    assert (tmp_path / "out/ctxsim/surrogate-tiny/README.md").exists()
+    shutil.rmtree(tmp_path / "out")
