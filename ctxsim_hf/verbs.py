@@ -24,9 +24,9 @@ class Verb(NamedTuple):
     help: str
 
     @property
-    def run(self) -> Callable[[Any], Any]:
+    def run(self) -> Callable[..., Any]:
         """Import and return the function that runs the verb, given an instance of its dataclass."""
-        function: Callable[[Any], Any] = importlib.import_module(self.module).run
+        function: Callable[..., Any] = importlib.import_module(self.module).run
         return function
 
     @property

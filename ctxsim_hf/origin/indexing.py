@@ -30,7 +30,7 @@ from ctxsim_hf.origin.settings import SETTINGS_FILE, OriginSettings
 from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, copy_encoder, describe_encoder
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.blocks import LocalExecutor, execute
+from ctxsim_hf.runtime.blocks import Executor, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
@@ -90,8 +90,14 @@ class IndexArguments(StageArguments):
         return [*([self.discriminator] if self.discriminator else []), *self.generator, *self.context_model]
 
 
-def run(arguments: IndexArguments) -> dict[str, Any]:
-    """Run the stage; return the counts that stage.json records."""
+def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str, Any]:
+    """Run the stage; return the counts that stage.json records.
+
+    Args:
+        arguments (`IndexArguments`): What to index.
+        executor (`Executor`, *optional*): Tokenises the chunks and computes what context models store. None uses
+            `arguments.workers` processes on this machine.
+    """
     models = [fetch_folder(name, "a context model") for name in arguments.models]
     inputs = {
         "chunks": describe_chunks(arguments.chunks),
@@ -111,7 +117,7 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
             _copy_models(stage.folder, models, arguments.tokenizer)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
-            stage.finish(_write(stage, arguments))
+            stage.finish(_write(stage, arguments, executor))
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
         return counts
 
@@ -144,8 +150,8 @@ def _names(models: list[Path]) -> dict[str, Path]:
     return named
 
 
-def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
-    chunks = tokenize_chunks(arguments.chunks, stage.folder / TOKENIZER, "train")
+def _write(stage: Stage, arguments: IndexArguments, executor: Executor | None) -> dict[str, Any]:
+    chunks = tokenize_chunks(arguments.chunks, stage.folder / TOKENIZER, "train", executor=executor)
     index = stage.folder / INDEX
     for name in ARRAYS:
         _save_array(stage, f"{INDEX}/{TOKENS}/{name}.npy", getattr(chunks, name))
@@ -160,7 +166,7 @@ def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
     if not stage.has(f"{SIGNALS}/words"):
         with whole_folder(stage.folder / SIGNALS / "words") as folder:
             TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save(folder)
-    execute(ContextArrays(stage.folder), LocalExecutor(arguments.workers, "contexts"))
+    execute(ContextArrays(stage.folder), executor or LocalExecutor(arguments.workers, "contexts"))
     background = _background(texts, chunks, arguments)
     write_json(stage.folder / BACKGROUND_FILE, background)
     _write_cloze_background(stage, background)

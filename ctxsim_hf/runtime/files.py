@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -20,6 +21,9 @@ from ctxsim_hf.runtime.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+# Set in the tasks of a scheduler, which may start a task again while one that it has lost goes on writing.
+SCHEDULED = ("DATATROVE_EXECUTOR", "SLURM_ARRAY_TASK_ID")
+
 
 @contextlib.contextmanager
 def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
@@ -29,7 +33,10 @@ def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
         path (`Path`): The file to write.
         shared (`bool`): Whether other processes may write the file at the same time; the last to finish wins.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
+    shared = shared or any(name in os.environ for name in SCHEDULED)
+    temporary = path.with_name(
+        f"{path.name}.{socket.gethostname()}-{os.getpid()}.tmp" if shared else f"{path.name}.tmp"
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

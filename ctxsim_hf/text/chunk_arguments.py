@@ -38,8 +38,12 @@ class ChunkArguments(StageArguments):
     )
     skip_bad: bool = HfArg(default=False, help="Count and skip documents that cannot be read instead of stopping.")
     workers: Count = HfArg(default=1, help="Number of processes; the output does not depend on it.")
+    array: bool = HfArg(
+        default=False,
+        help="Make this task's share of a Slurm job array; the last task to finish completes the folder.",
+    )
 
-    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers", "array")
 
     def __post_init__(self) -> None:
         super().__post_init__()
