@@ -18,7 +18,8 @@ from ctxsim_hf.text.reading import Columns, Corpus
 @dataclass(kw_only=True)
 class ChunkArguments(StageArguments):
     corpus: list[str] = HfArg(
-        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or dataset ids."
+        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, URLs of either "
+        "(s3://, gs://, hf://), or dataset ids."
     )
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
     id_column: str = HfArg(default="id", help="Column that identifies a document; without it, the row number does.")
