@@ -58,6 +58,7 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
 	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
+	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz))
 	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 
 clean:                    ## remove the environment and what the demo made

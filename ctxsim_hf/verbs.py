@@ -83,6 +83,7 @@ VERBS = {
     "ablate": Verb(
         "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method contributes, beside the paper."
     ),
+    "plan": Verb("ctxsim_hf.recipes.plan_command", "PlanArguments", "Time, memory and disk that a corpus would take."),
     "card": Verb("ctxsim_hf.hub.cards", "CardArguments", "Write the card of a folder: how it was made, its limits."),
     "publish": Verb(
         "ctxsim_hf.hub.publish", "PublishArguments", "Upload a folder with its card to the Hub, private at first."
