@@ -80,7 +80,7 @@ class Bench:
             write_demo_corpus(scratch / "documentation.jsonl")
         self.corpus = corpus or [scratch / "documentation.jsonl"]
         self.cut(100_000)
-        ctxsim_hf.chunk(scratch / "100000.jsonl", output=scratch / "first")
+        ctxsim_hf.chunk(scratch / "100000.jsonl", output=scratch / "first", held_out=0.2)
         tokenizer, generator = scratch / "tokenizer", scratch / "generator"
         ctxsim_hf.train_tokenizer(scratch / "first", output=tokenizer, vocab_size=8000, lowercase=True)
         sizes: dict[str, Any] = {"tokenizer": tokenizer, "preset": PRESET, "max_steps": 2}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ctxsim_hf.runtime.blocks import Blocks, RankExecutor, merge_finished, missing_blocks, run_missing
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import many_writers
 from ctxsim_hf.runtime.stage import Stage, read_stage
 
 
@@ -42,7 +43,8 @@ def run_as_rank(stage: Stage, make_work: Callable[[Path], Blocks], executor: Ran
             work = make_work(stage.folder)
             work.blocks()  # plans them while the other ranks wait, so that they find the plan
     if not stage.finished:
-        run_missing(work, executor)
+        with many_writers():
+            run_missing(work, executor)
         with stage:
             # Another rank may have completed the folder meanwhile.
             missing = [] if stage.finished else missing_blocks(work)

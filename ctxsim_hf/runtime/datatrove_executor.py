@@ -23,6 +23,7 @@ from datatrove.executor.base import PipelineExecutor
 from datatrove.pipeline.base import PipelineStep
 
 from ctxsim_hf.runtime.blocks import Blocks, consecutive_share, missing_blocks
+from ctxsim_hf.runtime.files import many_writers
 
 JOB_FILE = "job_id"
 SECONDS_BETWEEN_LOOKS = 10.0  # at the queue of Slurm
@@ -43,7 +44,7 @@ class RunBlocks(PipelineStep):
         work = _unpickle(self.pickled)
         for name in consecutive_share(work.blocks(), rank, world_size):
             if not work.is_done(name):
-                with self.track_time("block"):
+                with self.track_time("block"), many_writers():
                     work.run_block(name)
                 self.stat_update("blocks")
         yield from ()
