@@ -9,7 +9,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stages import STAGES
+from stages import STAGES, prepare
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,19 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="package")
-def here(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    prepare(folder)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def here(start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every stage, run in this process."""
     folder = tmp_path_factory.mktemp("here")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     for name, run in STAGES.items():
-        run(planted, folder / name)
+        run(start, folder / name)
     torch.set_num_threads(before)
     return folder

@@ -33,19 +33,19 @@ def executor(cluster: None) -> DatatroveExecutor:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_leaves_the_bytes_of_a_local_run(
-    stage: str, planted: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
+    stage: str, start: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
 ) -> None:
-    STAGES[stage](planted, tmp_path / stage, executor)
+    STAGES[stage](start, tmp_path / stage, executor)
     assert contents(tmp_path / stage) == contents(here / stage)
 
 
 def test_the_task_of_a_killed_worker_runs_again(
-    planted: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
+    start: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
 ) -> None:
     killed: list[int] = []
     killer = threading.Thread(target=kill_worker, args=(killed,))
     killer.start()
-    harvest(planted, tmp_path / "out", executor)
+    harvest(start, tmp_path / "out", executor)
     killer.join()
     assert killed, "no worker was killed"
     assert contents(tmp_path / "out") == contents(here / "harvest")

@@ -49,23 +49,23 @@ def completed(output: Path) -> list[str]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_leaves_the_bytes_of_a_local_run(
-    stage: str, planted: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
+    stage: str, start: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
 ) -> None:
-    STAGES[stage](planted, tmp_path / stage, executor)
+    STAGES[stage](start, tmp_path / stage, executor)
     assert contents(tmp_path / stage) == contents(here / stage)
     assert completed(tmp_path / stage), "no task ran"
 
 
 def test_a_killed_task_is_submitted_again(
-    planted: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
+    start: Path, here: Path, tmp_path: Path, executor: DatatroveExecutor
 ) -> None:
     killer = threading.Thread(target=kill_task, args=(1, tmp_path / "out.datatrove"))
     killer.start()
     with pytest.raises(UserError, match=r"expected \d+ finished blocks, but \d are missing.*same command again"):
-        harvest(planted, tmp_path / "out", executor)
+        harvest(start, tmp_path / "out", executor)
     killer.join()
     assert completed(tmp_path / "out") == ["00000"]
-    harvest(planted, tmp_path / "out", executor)
+    harvest(start, tmp_path / "out", executor)
     assert completed(tmp_path / "out") == ["00000", "00001"]
     assert contents(tmp_path / "out") == contents(here / "harvest")
 
@@ -83,8 +83,8 @@ def kill_task(number: int, logs: Path) -> None:
         time.sleep(0.1)
 
 
-def test_an_array_by_hand(planted: Path, here: Path, tmp_path: Path, cluster: None) -> None:
-    command = f"{sys.executable} -m ctxsim_hf chunk --corpus {planted}/texts.jsonl --shard-chars 50000 --array"
+def test_an_array_by_hand(start: Path, here: Path, tmp_path: Path, cluster: None) -> None:
+    command = f"{sys.executable} -m ctxsim_hf chunk --corpus {start}/texts.jsonl --shard-chars 50000 --array"
     flags = ["--wait", "--array=1-3", "--mem=500M", f"--output={tmp_path}/%a.log"]
     subprocess.run(["sbatch", *flags, f"--wrap={command} --output {tmp_path}/out"], check=True)
     assert contents(tmp_path / "out") == contents(here / "chunk")
