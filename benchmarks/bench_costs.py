@@ -14,10 +14,11 @@ import json
 import os
 import platform
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -79,6 +80,7 @@ class Bench:
         if corpus is None:
             write_demo_corpus(scratch / "documentation.jsonl")
         self.corpus = corpus or [scratch / "documentation.jsonl"]
+        self.memory_at_start = anonymous_memory()
         self.cut(100_000)
         ctxsim_hf.chunk(scratch / "100000.jsonl", output=scratch / "first", held_out=0.2)
         tokenizer, generator = scratch / "tokenizer", scratch / "generator"
@@ -121,27 +123,52 @@ class Bench:
         }
         measured: Measured = {}
         for stage, run in stages.items():
-            Path("/proc/self/clear_refs").write_text("5")  # the peak of memory starts anew
             timed, start = Timed(), time.process_time()
-            counts = run(timed)
+            with MemoryWatch() as memory:
+                counts = run(timed)
             measured |= _parts(stage, time.process_time() - start, timed.seconds, place / stage)
+            for part in measured.values():
+                part.setdefault("memory", self.memory_at_start + memory.grown)
             if stage == "index":
                 self.chunks[words] = counts["chunks"]
             if stage == "harvest":
-                measured["pairs"] = {"number": float(sum(counts["pairs"].values()))}
+                measured["pairs"] = {"memory": 0.0, "number": float(sum(counts["pairs"].values()))}
         print(f"{words:,} words, {self.chunks[words]:,} chunks: {json.dumps(measured)}", flush=True)
         return measured
 
 
 def _parts(stage: str, seconds: float, by_blocks: Mapping[str, float], output: Path) -> Measured:
-    """Divide what a stage took between its parts. Memory is that of the stage, and the disk goes to the last part."""
+    """Divide what a stage took between its parts. The disk goes to the part that is not in blocks."""
     names, rest = PARTS[stage]
-    status = Path("/proc/self/status").read_text().splitlines()
-    memory = next(float(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-    found = {names[name]: {"seconds": taken, "memory": memory, "disk": 0.0} for name, taken in by_blocks.items()}
-    found[rest] = {"seconds": seconds - sum(by_blocks.values()), "memory": memory, "disk": 0.0}
-    found[rest]["disk"] = float(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()))
+    found = {names[name]: {"seconds": taken, "disk": 0.0} for name, taken in by_blocks.items()}
+    disk = float(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()))
+    found[rest] = {"seconds": seconds - sum(by_blocks.values()), "disk": disk}
     return found
+
+
+class MemoryWatch:
+    """Looks often at the memory of this process. Pages of mapped files, which can be dropped, do not count."""
+
+    grown = 0.0  # bytes
+
+    def __enter__(self) -> Self:
+        self._start, self._ended = anonymous_memory(), threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.05):
+            self.grown = max(self.grown, anonymous_memory() - self._start)
+
+
+def anonymous_memory() -> float:
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
 
 
 def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
