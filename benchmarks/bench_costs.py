@@ -89,14 +89,17 @@ class Bench:
         ctxsim_hf.train_context_model("light", chunks=scratch / "first", output=generator, **sizes)
 
     def cut(self, words: int) -> None:
-        """Write the first so many words of the corpus; a corpus that is too short is repeated, with a mark."""
-        left, times = words, 0
+        """Write the first so many words of the corpus, again and again if it is too short.
+
+        Every text gets a mark, so that no copy is a duplicate and no tokens of an earlier run are in the cache.
+        """
+        left, times, run = words, 0, time.time_ns()
         with (self.scratch / f"{words}.jsonl").open("w", encoding="utf-8") as file:
             while left > 0:
                 for number, text in enumerate(self._texts()):
+                    row = {"id": f"{times}-{number}", "text": f"{text} This is copy {times} of run {run}."}
+                    file.write(json.dumps(row) + "\n")
                     left -= len(text.split())
-                    file.write(json.dumps({"id": f"{times}-{number}", "text": text + f" Copy {times}." * bool(times)}))
-                    file.write("\n")
                     if left <= 0:
                         break
                 times += 1
