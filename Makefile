@@ -9,7 +9,7 @@ MINUTES ?= 60
 # What the demo looks for in the documentation.
 QUERIES := "how to delete a directory" "the connection was refused" "speed up a slow loop"
 
-.PHONY: help demo test test-slow test-app artefacts lint format house bench clean
+.PHONY: help demo test test-slow test-cluster test-app artefacts lint format house bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
@@ -28,6 +28,9 @@ test: lint                ## ruff, mypy, pytest on two processes
 
 test-slow: .venv/installed  ## the tests that start many processes
 	$(BIN)/pytest -m slow
+
+test-cluster: .venv/cluster  ## Slurm and Ray for real, on this machine (needs slurm-wlm, munge and root; else skipped)
+	$(BIN)/pytest -m cluster tests/cluster -rs
 
 test-app: .venv/app       ## the metric's page, driven in headless Chromium; leaves a picture, app.png
 	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell
@@ -56,6 +59,7 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
 	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
+	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz))
 	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 
 clean:                    ## remove the environment and what the demo made
@@ -63,6 +67,10 @@ clean:                    ## remove the environment and what the demo made
 
 .venv/app: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[app,test-app]'
+	@touch $@
+
+.venv/cluster: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test-cluster]'
 	@touch $@
 
 .venv/bench: .venv/installed

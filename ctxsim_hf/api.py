@@ -13,6 +13,7 @@ from ctxsim_hf.verbs import VERBS, build_arguments
 
 if TYPE_CHECKING:
     from ctxsim_hf.recipes.adapt import Adapted
+    from ctxsim_hf.runtime.blocks import Executor
 
 Location = str | PathLike[str]
 # Kind of context model -> its verb, and the arguments that select the kind.
@@ -32,6 +33,7 @@ def chunk(
     language: str | None = None,
     held_out: float | None = None,
     workers: int | None = None,
+    executor: "Executor | None" = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Cut documents into chunks of consecutive sentences.
@@ -44,13 +46,14 @@ def chunk(
         language: Language code for the sentence splitter. None means the default of ChunkArguments.
         held_out: Share of documents kept for evaluation. None means the default of ChunkArguments.
         workers: Processes; the output is the same for any number. None means the default of ChunkArguments.
+        executor: Runs the work elsewhere, such as a `DatatroveExecutor`. None means this machine.
         **options: Any field of `ctxsim_hf.text.chunking.ChunkArguments`. None means its default.
 
     Returns:
         The counts of documents, chunks, sentences and contexts.
     """
     named = {"text_column": text_column, "language": language, "held_out": held_out, "workers": workers}
-    return _run("chunk", {"corpus": corpus, "output": output, **named}, options)
+    return _run("chunk", {"corpus": corpus, "output": output, **named}, options, executor)
 
 
 def train_tokenizer(
@@ -125,6 +128,7 @@ def build_index(
     discriminator: Location | None = None,
     generator: Location | Sequence[Location] | None = None,
     workers: int | None = None,
+    executor: "Executor | None" = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Put chunks and trained context models into an origin folder, which `OriginSimilarity` opens.
@@ -136,13 +140,14 @@ def build_index(
         generator: Folder of a light or seq2seq model, or a list with one for each direction. None means the default of
             IndexArguments.
         workers: Processes; the output is the same for any number. None means the default of IndexArguments.
+        executor: Tokenises and runs context models elsewhere, such as a `DatatroveExecutor`. None means this machine.
         **options: Any field of `ctxsim_hf.origin.indexing.IndexArguments`. None means its default.
 
     Returns:
         The counts of chunks, sentences and contexts.
     """
     named = {"discriminator": discriminator, "generator": generator, "workers": workers}
-    return _run("index", {"chunks": chunks, "output": output, **named}, options)
+    return _run("index", {"chunks": chunks, "output": output, **named}, options, executor)
 
 
 def harvest(
@@ -152,6 +157,7 @@ def harvest(
     output: Location,
     mode: str | None = None,
     at_most: bool | None = None,
+    executor: "Executor | None" = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Pair sentences of an origin and label them with its similarity.
@@ -164,6 +170,7 @@ def harvest(
             faster). None means the default of HarvestArguments.
         at_most: Whether fewer pairs are accepted if there are too few sentences. None means the default of
             HarvestArguments.
+        executor: Runs the work elsewhere, such as a `DatatroveExecutor`. None means the processes of this launch.
         **options: Any field of `ctxsim_hf.harvest.harvest_arguments.HarvestArguments`. None means its default.
 
     Returns:
@@ -171,7 +178,7 @@ def harvest(
         sentence that says so.
     """
     named = {"origin": origin, "pairs": pairs, "output": output, "mode": mode, "at_most": at_most}
-    return _run("harvest", named, options)
+    return _run("harvest", named, options, executor)
 
 
 def train_surrogate(
@@ -241,5 +248,6 @@ def adapt(
     return adapted
 
 
-def _run(verb: str, named: dict[str, Any], options: dict[str, Any]) -> Any:
-    return VERBS[verb].run(build_arguments(VERBS[verb].arguments_class, named | options))
+def _run(verb: str, named: dict[str, Any], options: dict[str, Any], executor: "Executor | None" = None) -> Any:
+    elsewhere = {} if executor is None else {"executor": executor}
+    return VERBS[verb].run(build_arguments(VERBS[verb].arguments_class, named | options), **elsewhere)

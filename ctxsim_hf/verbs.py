@@ -24,9 +24,9 @@ class Verb(NamedTuple):
     help: str
 
     @property
-    def run(self) -> Callable[[Any], Any]:
+    def run(self) -> Callable[..., Any]:
         """Import and return the function that runs the verb, given an instance of its dataclass."""
-        function: Callable[[Any], Any] = importlib.import_module(self.module).run
+        function: Callable[..., Any] = importlib.import_module(self.module).run
         return function
 
     @property
@@ -83,6 +83,7 @@ VERBS = {
     "ablate": Verb(
         "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method contributes, beside the paper."
     ),
+    "plan": Verb("ctxsim_hf.recipes.plan_command", "PlanArguments", "Time, memory and disk that a corpus would take."),
     "card": Verb("ctxsim_hf.hub.cards", "CardArguments", "Write the card of a folder: how it was made, its limits."),
     "publish": Verb(
         "ctxsim_hf.hub.publish", "PublishArguments", "Upload a folder with its card to the Hub, private at first."

@@ -57,6 +57,7 @@ class HarvestArguments(StageArguments, OverrideArguments):
     pairs_per_file: Count = HfArg(default=5000, help="About how many pairs a file holds; a killed process loses one.")
     shard: CountOrZero | None = HfArg(default=None, help="Make only this share of the files, from 0; for schedulers.")
     num_shards: Count = HfArg(default=1, help="Number of shares.")
+    array: bool = HfArg(default=False, help="Take --shard and --num-shards from the Slurm job array of this task.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *StageArguments.unrecorded,
@@ -65,6 +66,7 @@ class HarvestArguments(StageArguments, OverrideArguments):
         "cache",
         "shard",
         "num_shards",
+        "array",
     )
 
     def __post_init__(self) -> None:

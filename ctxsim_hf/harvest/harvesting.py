@@ -19,7 +19,16 @@ from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.harvest_blocks import HarvestBlocks
 from ctxsim_hf.harvest.repair import RepairedStage
 from ctxsim_hf.harvest.shards import merge_shards, missing_shards
-from ctxsim_hf.runtime.blocks import RankExecutor, merge_finished, missing_blocks, run_missing, share
+from ctxsim_hf.runtime.array_job import array_rank
+from ctxsim_hf.runtime.blocks import (
+    Executor,
+    RankExecutor,
+    consecutive_share,
+    execute,
+    merge_finished,
+    missing_blocks,
+    run_missing,
+)
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.stage import Stage, read_stage
@@ -28,8 +37,18 @@ COMMAND = "harvest"
 PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
 
 
-def run(arguments: HarvestArguments) -> dict[str, Any] | str:
-    """Run the stage; return the counts that stage.json records, or a line that says which shards are missing."""
+def run(arguments: HarvestArguments, executor: Executor | None = None) -> dict[str, Any] | str:
+    """Run the stage; return the counts that stage.json records, or a line that says which shards are missing.
+
+    Args:
+        arguments (`HarvestArguments`): Which pairs to draw and how to label them.
+        executor (`Executor`, *optional*): Makes the files. None makes them in the processes of this launch.
+    """
+    if executor is not None:
+        return _harvest_by(executor, arguments)
+    if arguments.array:
+        task = array_rank()
+        arguments = replace(arguments, shard=task.rank, num_shards=task.world_size, array=False)
     # A process that has done its part waits for the others, however long.
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=30))])
     inputs = arguments.inputs()
@@ -48,6 +67,16 @@ def run(arguments: HarvestArguments) -> dict[str, Any] | str:
     if missing:
         numbers = ", ".join(map(str, missing))
         return f"shard {arguments.shard} of {arguments.num_shards} is finished; still to come: {numbers}"
+    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
+    return counts
+
+
+def _harvest_by(executor: Executor, arguments: HarvestArguments) -> dict[str, Any]:
+    if arguments.num_shards > 1 or arguments.array:
+        raise UserError("an executor makes all files; leave out --shard, --num-shards and --array")
+    with RepairedStage(COMMAND, arguments, arguments.inputs(), PACKAGES) as stage:
+        if not stage.finished:
+            stage.finish(execute(HarvestBlocks(stage.folder, arguments), executor))
     counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
     return counts
 
@@ -79,7 +108,9 @@ def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator
 def _run_share(work: HarvestBlocks, accelerator: Accelerator) -> None:
     """Make the missing files of this process."""
     rank, world_size = accelerator.process_index, accelerator.num_processes
-    total = sum(work.num_pairs(name) for name in share(work.blocks(), rank, world_size) if not work.is_done(name))
+    total = sum(
+        work.num_pairs(name) for name in consecutive_share(work.blocks(), rank, world_size) if not work.is_done(name)
+    )
     quiet = None if accelerator.is_main_process else True
     with tqdm(total=total, desc="harvest", unit="pair", smoothing=0.05, disable=quiet) as bar:
         work.advance = bar.update

@@ -1,8 +1,7 @@
 """Turn groups drawn from an index into blocks, the units of work: each becomes one parquet file.
 
-The plan depends on nothing but the index and the arguments. Every process draws it for itself, which takes 1 % of the
-time of labelling, and works on its share of the blocks, so pairs and files are the same for any number of processes
-and shards.
+The plan depends on nothing but the index and the arguments, so pairs and files are the same for any number of
+processes and shards. Drawing it takes 1 % of the time of labelling; see stored_plan.py.
 """
 
 from dataclasses import dataclass

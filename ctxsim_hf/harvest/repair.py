@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ctxsim_hf.harvest.pair_files import is_sound
+from ctxsim_hf.harvest.stored_plan import PLAN_FILE
 from ctxsim_hf.runtime.files import describe_file
 from ctxsim_hf.runtime.stage import LOG_FILE, STAGE_FILE, Stage, read_stage
 
@@ -45,7 +46,8 @@ class RepairedStage(Stage):
         else:
             paths = sorted(path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".tmp")
             names = [path.relative_to(self.folder).as_posix() for path in paths]
-            damaged = [n for n in names if n not in (STAGE_FILE, LOG_FILE) and not is_sound(self.folder / n)]
+            not_pairs = (STAGE_FILE, LOG_FILE, PLAN_FILE)
+            damaged = [n for n in names if n not in not_pairs and not is_sound(self.folder / n)]
         for name in damaged:
             (self.folder / name).unlink(missing_ok=True)
             self.log(f"{name} is damaged and will be made again")

@@ -23,7 +23,7 @@ from ctxsim_hf.origin.model_copies import copy_models
 from ctxsim_hf.origin.signals import CLOZE, copy_encoder, describe_encoder
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.blocks import LocalExecutor, execute
+from ctxsim_hf.runtime.blocks import Executor, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
@@ -89,8 +89,14 @@ class IndexArguments(StageArguments):
         return [*([self.discriminator] if self.discriminator else []), *self.generator, *self.context_model]
 
 
-def run(arguments: IndexArguments) -> dict[str, Any]:
-    """Run the stage; return the counts that stage.json records."""
+def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str, Any]:
+    """Run the stage; return the counts that stage.json records.
+
+    Args:
+        arguments (`IndexArguments`): What to index.
+        executor (`Executor`, *optional*): Tokenises the chunks and computes what context models store. None uses
+            `arguments.workers` processes on this machine.
+    """
     models = [fetch_model(name, "a context model") for name in arguments.models]
     inputs: dict[str, Any] = {
         "chunks": describe_chunks(arguments.chunks),
@@ -112,13 +118,13 @@ def run(arguments: IndexArguments) -> dict[str, Any]:
             copy_models(stage.folder, models, arguments.tokenizer, arguments.cloze_only)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
-            stage.finish(_write(stage, arguments))
+            stage.finish(_write(stage, arguments, executor))
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
         return counts
 
 
-def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
-    chunks = tokenize_chunks(arguments.chunks, stage.folder / TOKENIZER, "train")
+def _write(stage: Stage, arguments: IndexArguments, executor: Executor | None) -> dict[str, Any]:
+    chunks = tokenize_chunks(arguments.chunks, stage.folder / TOKENIZER, "train", executor=executor)
     index = stage.folder / INDEX
     for name in ARRAYS:
         _save_array(stage, f"{INDEX}/{TOKENS}/{name}.npy", getattr(chunks, name))
@@ -133,7 +139,7 @@ def _write(stage: Stage, arguments: IndexArguments) -> dict[str, Any]:
     if not stage.has(f"{SIGNALS}/words"):
         with whole_folder(stage.folder / SIGNALS / "words") as folder:
             TfidfCosine.from_sentences(s for row in _sentences(texts) for s in row).save(folder)
-    execute(ContextArrays(stage.folder), LocalExecutor(arguments.workers, "contexts"))
+    execute(ContextArrays(stage.folder), executor or LocalExecutor(arguments.workers, "contexts"))
     background = _background(texts, chunks, arguments)
     write_json(stage.folder / BACKGROUND_FILE, background)
     _write_cloze_background(stage, background)

@@ -26,6 +26,8 @@ class Blocks(Protocol):
     a time; an executor with threads gives each thread its own `copy.copy`.
     """
 
+    folder: Path  # of the finished blocks; an executor may keep its own records beside it
+
     def blocks(self) -> list[str]:
         """Return the names of all blocks in order. They are known before any block runs."""
 
@@ -95,10 +97,15 @@ class RankExecutor:
     world_size: int
 
     def __call__(self, work: Blocks, names: Sequence[str]) -> None:
-        own = set(share(work.blocks(), self.rank, self.world_size))
+        own = set(consecutive_share(work.blocks(), self.rank, self.world_size))
         for name in names:
             if name in own:
                 work.run_block(name)
+
+
+def consecutive_share(names: Sequence[str], rank: int, world_size: int) -> list[str]:
+    """Return the blocks of a rank, which follow each other, so that the rank reads few files of a corpus."""
+    return list(names[rank * len(names) // world_size : (rank + 1) * len(names) // world_size])
 
 
 def share(names: Sequence[str], rank: int, world_size: int) -> list[str]:

@@ -6,8 +6,10 @@ import json
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,21 @@ from ctxsim_hf.runtime.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+_many_writers: ContextVar[bool] = ContextVar("many_writers", default=False)
+
+
+@contextlib.contextmanager
+def many_writers() -> Iterator[None]:
+    """Let other processes write the same files as this one, on this machine or others, while the block runs.
+
+    A scheduler may start a task again while one that it has lost goes on writing.
+    """
+    token = _many_writers.set(True)
+    try:
+        yield
+    finally:
+        _many_writers.reset(token)
+
 
 @contextlib.contextmanager
 def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
@@ -29,7 +46,8 @@ def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
         path (`Path`): The file to write.
         shared (`bool`): Whether other processes may write the file at the same time; the last to finish wins.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp" if shared else f"{path.name}.tmp")
+    owner = f".{socket.gethostname()}-{os.getpid()}" if shared or _many_writers.get() else ""
+    temporary = path.with_name(f"{path.name}{owner}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

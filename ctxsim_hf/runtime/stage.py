@@ -40,13 +40,19 @@ class Stage:
         arguments (`StageArguments`): The flags of this run; those that shape the output are recorded.
         inputs (`Mapping[str, Any]`): JSON-ready description of the inputs, with their fingerprints.
         packages (`Sequence[str]`): Distributions whose version may change the output.
+        wait (`bool`): Wait while another run holds the folder, instead of refusing.
 
     After entering, `finished` says whether an equal run has completed `output` before, so that there is nothing to do.
     Otherwise write files with `writing`, ask `has` which files exist already, and end with `finish`.
     """
 
     def __init__(
-        self, command: str, arguments: StageArguments, inputs: Mapping[str, Any], packages: Sequence[str] = ()
+        self,
+        command: str,
+        arguments: StageArguments,
+        inputs: Mapping[str, Any],
+        packages: Sequence[str] = (),
+        wait: bool = False,
     ) -> None:
         self.output = Path(arguments.output)
         self.folder = self.output.with_name(self.output.name + ".partial")
@@ -59,12 +65,13 @@ class Stage:
             | {name: version(name) for name in sorted(packages)},
         }
         self.finished = False
+        self._lock_timeout = -1 if wait else 0
         self._lock = filelock.FileLock(self.output.with_name(self.output.name + ".lock"))
 
     def __enter__(self) -> Self:
         _make_folder(self.output.parent)
         try:
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=self._lock_timeout)
         except filelock.Timeout:
             raise UserError(
                 f"another run is writing into {str(self.output)!r}; wait for it or stop it first"
@@ -135,6 +142,9 @@ class Stage:
     def finish(self, counts: Mapping[str, Any]) -> None:
         """Record the counts and digests in stage.json and rename the folder to `output`."""
         self.log("finished")
+        for path in self.folder.rglob("*.tmp"):
+            if path.is_file():  # left by a process that was killed
+                path.unlink(missing_ok=True)
         names = sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
         # No log is recorded, also not those of stages inside this one.
         kept = [name for name in names if name != STAGE_FILE and Path(name).name != LOG_FILE]

@@ -18,7 +18,8 @@ from ctxsim_hf.text.reading import Columns, Corpus
 @dataclass(kw_only=True)
 class ChunkArguments(StageArguments):
     corpus: list[str] = HfArg(
-        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or dataset ids."
+        help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, URLs of either "
+        "(s3://, gs://, hf://), or dataset ids."
     )
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
     id_column: str = HfArg(default="id", help="Column that identifies a document; without it, the row number does.")
@@ -38,8 +39,12 @@ class ChunkArguments(StageArguments):
     )
     skip_bad: bool = HfArg(default=False, help="Count and skip documents that cannot be read instead of stopping.")
     workers: Count = HfArg(default=1, help="Number of processes; the output does not depend on it.")
+    array: bool = HfArg(
+        default=False,
+        help="Make this task's share of a Slurm job array; the last task to finish completes the folder.",
+    )
 
-    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers")
+    unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "corpus", "workers", "array")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
+from ctxsim_hf.runtime.array_job import array_rank, run_as_rank
 from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
@@ -30,15 +31,18 @@ PLAN_FILE = "plan.arrow"
 _COUNTS_KEY = b"ctxsim_counts"
 
 
-def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str, Any]:
-    """Run the stage and return the counts that stage.json records.
+def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str, Any] | str:
+    """Run the stage and return the counts that stage.json records, or a line that says what other tasks have to do.
 
     Args:
         arguments (`ChunkArguments`): What to read and how to cut it.
         executor (`Executor`, *optional*): Makes the shards. None uses `arguments.workers` processes on this machine.
     """
     fingerprints = {"corpus": [corpus.fingerprint() for corpus in arguments.corpora()]}
-    with Stage("chunk", arguments, fingerprints, packages=("sentencex", "pyarrow")) as stage:
+    stage = Stage("chunk", arguments, fingerprints, packages=("sentencex", "pyarrow"), wait=arguments.array)
+    if arguments.array:
+        return run_as_rank(stage, lambda folder: ChunkBlocks(folder, arguments), array_rank())
+    with stage:
         if not stage.finished:
             work = ChunkBlocks(stage.folder, arguments)
             stage.finish(execute(work, executor or LocalExecutor(arguments.workers, "chunk")))

@@ -17,6 +17,7 @@ import xxhash
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.documents import Columns, Document, Found, clean, documents_in_rows, documents_in_text
+from ctxsim_hf.text.remote_files import RemoteFile, find_remote_files, is_url, remote_name
 from ctxsim_hf.text.rows import (
     ENDINGS,
     ENDINGS_PATTERN,
@@ -29,10 +30,10 @@ from ctxsim_hf.text.rows import (
 
 
 class Corpus:
-    """The documents of one `--corpus` argument: a file, a folder of files, or a dataset id.
+    """The documents of one `--corpus` argument: a file, a folder of files, a URL of either, or a dataset id.
 
     Args:
-        location (`str`): An existing path, or a dataset id.
+        location (`str`): An existing path, a URL, or a dataset id.
         columns (`Columns`): The columns to read.
         max_document_chars (`int`): A longer document is read as several, cut at a blank line where there is one.
         config_name (`str`, *optional*): Configuration of a dataset.
@@ -48,34 +49,45 @@ class Corpus:
         split: str = "train",
     ) -> None:
         self.location, self.columns, self.limit = location, columns, max_document_chars
-        path = Path(location)
-        self.name = path.resolve().name if path.exists() else location
-        self.files = _find_files(path) if path.exists() else []
+        path, self.files = Path(location), []  # type: Path, Sequence[Path | RemoteFile]
+        if is_url(location):
+            self.name, self.files = remote_name(location), find_remote_files(location)
+        else:
+            self.name = path.resolve().name if path.exists() else location
+            self.files = _find_files(path) if path.exists() else []
         self.dataset = None if self.files else open_dataset(location, config_name, split)
-        self.total_bytes = sum(file.stat().st_size for file in self.files)
+        self.total_bytes = sum(map(_size, self.files))
 
-    def sources(self) -> Sequence[Path | DatasetRows]:
+    def sources(self) -> Sequence[Path | RemoteFile | DatasetRows]:
         """Return the files or the dataset, in the order of reading."""
         return self.files if self.dataset is None else [self.dataset]
 
     def fingerprint(self) -> dict[str, Any]:
-        """Describe the corpus for stage.json: its name and a digest of its bytes, but not its path."""
+        """Describe the corpus for stage.json: its name and a digest of its bytes, but not its path.
+
+        Of a remote file, what its file system calls its version stands for the bytes, which need not be fetched.
+        """
         if self.dataset:
             return {"name": self.name, "dataset_hash": self.dataset.hash, "split": self.dataset.split}
         digest = xxhash.xxh3_128()
         for file in self.files:
-            digest.update(f"{self.source(file)}\0{digest_file(file)}\n".encode())
+            content = file.version() if isinstance(file, RemoteFile) else digest_file(file)
+            digest.update(f"{self.source(file)}\0{content}\n".encode())
         return {"name": self.name, "files": len(self.files), "bytes": self.total_bytes, "xxh3_128": digest.hexdigest()}
 
     def __iter__(self) -> Iterator[Document | BadDocument]:
         return (item for _, item in Reader([self]))
 
-    def source(self, path: Path) -> str:
+    def source(self, file: Path | RemoteFile) -> str:
         """Return the name of a file's source: `novels/part1/emma` for part1/emma.txt in the folder novels."""
-        base = Path(self.location)
-        inside = path.relative_to(base).as_posix() if base.is_dir() else path.name
+        if isinstance(file, RemoteFile):
+            is_folder, inside = file.in_folder, file.inside
+        else:
+            base = Path(self.location)
+            is_folder = base.is_dir()
+            inside = file.relative_to(base).as_posix() if is_folder else file.name
         stem = re.sub(ENDINGS_PATTERN, "", inside)
-        return clean(f"{self.name}/{stem}" if base.is_dir() else stem)[0]
+        return clean(f"{self.name}/{stem}" if is_folder else stem)[0]
 
 
 class Position(NamedTuple):
@@ -131,7 +143,7 @@ class Reader:
                 if number < self._start.file:  # `seek` was called meanwhile
                     break
 
-    def _read_file(self, number: int, corpus: Corpus, file: Path | DatasetRows) -> Found:
+    def _read_file(self, number: int, corpus: Corpus, file: Path | RemoteFile | DatasetRows) -> Found:
         def first_row() -> int:
             return self._start.row if number == self._start.file else 0
 
@@ -157,7 +169,11 @@ class Reader:
                 yield _END, 0, BadDocument(str(file), "damaged parquet", message)
             finally:
                 self._open_file = None
-        self._bytes_before += file.stat().st_size
+        self._bytes_before += _size(file)
+
+
+def _size(file: Path | RemoteFile) -> int:
+    return file.size if isinstance(file, RemoteFile) else file.stat().st_size
 
 
 def _find_files(path: Path) -> list[Path]:

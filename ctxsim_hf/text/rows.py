@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow.parquet as pq
@@ -38,8 +37,8 @@ class Row(NamedTuple):
     values: Mapping[str, Any] | BadDocument
 
 
-def json_rows(stream: IO[bytes], path: Path, first_row: FirstRow) -> Iterator[Row]:
-    """Yield the rows of a JSON Lines file."""
+def json_rows(stream: IO[bytes], path: object, first_row: FirstRow) -> Iterator[Row]:
+    """Yield the rows of a JSON Lines file, whose path is only shown."""
     for number, line in enumerate(stream, 1):
         if number < first_row() or not line.strip():
             continue
@@ -56,7 +55,7 @@ def json_rows(stream: IO[bytes], path: Path, first_row: FirstRow) -> Iterator[Ro
             yield Row(place, number, values)
 
 
-def parquet_rows(raw: IO[bytes], path: Path, first_row: FirstRow) -> Iterator[Row]:
+def parquet_rows(raw: IO[bytes], path: object, first_row: FirstRow) -> Iterator[Row]:
     """Yield the rows of a parquet file."""
     before = 0
     for batch in pq.ParquetFile(raw).iter_batches(batch_size=256):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxsim_hf.runtime.blocks import LocalExecutor, execute
+from ctxsim_hf.runtime.blocks import Executor, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import cached_folder, digest_file
 from ctxsim_hf.text.chunks import check_chunks, describe_chunks
@@ -138,15 +138,20 @@ def tokenize_sentences(tokenizer: "TokenizersBackend", sentences: Sequence[str])
     return TokenizedSentences(tokens, starts_of(np.array([len(row) for row in rows], dtype=np.int64)))
 
 
-def tokenize_chunks(chunks: str | Path, tokenizer_folder: str | Path, split: str, workers: int = 1) -> TokenizedChunks:
-    """Return the tokenised sentences of one split, from the cache or computed by `workers` processes."""
+def tokenize_chunks(
+    chunks: str | Path, tokenizer_folder: str | Path, split: str, workers: int = 1, executor: Executor | None = None
+) -> TokenizedChunks:
+    """Return the tokenised sentences of one split, from the cache or computed by `workers` processes.
+
+    An executor, if there is one, computes them instead. The cache must then be on a file system that its tasks share.
+    """
     check_chunks(chunks, split)
     tokenizer_file = find_tokenizer_file(tokenizer_folder)
 
     def build(folder: Path) -> None:
         blocks = folder.with_suffix(".blocks")  # beside the folder, so that finished blocks survive an interruption
         work = TokenBlocks(blocks, folder, Path(chunks), Path(tokenizer_folder), split)
-        execute(work, LocalExecutor(workers, f"tokenize {split}"))
+        execute(work, executor or LocalExecutor(workers, f"tokenize {split}"))
 
     made_from = [FORMAT, describe_chunks(chunks)["xxh3_128"], digest_file(tokenizer_file), split]
     return open_tokenized(cached_folder("tokens", made_from, build))

@@ -1,5 +1,7 @@
 """Files and folders are whole or absent, and what the cache holds is made once."""
 
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from huggingface_hub import constants
 
 from ctxsim_hf.runtime import files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import cached_folder, read_json, whole_folder, write_json, writing
+from ctxsim_hf.runtime.files import cached_folder, many_writers, read_json, whole_folder, write_json, writing
 
 
 @pytest.fixture
@@ -116,3 +118,14 @@ def test_a_cache_that_cannot_be_written_is_done_without(hf_home: Path, caplog: p
     hf_home.unlink()
     hf_home.with_name("moved").rename(hf_home)  # made before: found, although this process writes elsewhere
     assert cached_folder("words", [1], pytest.fail) == kept
+
+
+def test_many_writers_of_one_file(tmp_path: Path) -> None:
+    """A task that was lost and its second run: neither touches what the other is writing."""
+    with many_writers(), writing(tmp_path / "a.txt") as first:
+        assert socket.gethostname() in first.name and str(os.getpid()) in first.name
+        first.write_text("the same")
+    with writing(tmp_path / "b.txt") as path:
+        assert path.name == "b.txt.tmp"
+        path.touch()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt"]

@@ -1,0 +1,232 @@
+"""Measure the constants of `ctxsim plan`, or compare its estimates with real runs.
+
+    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 200000 1000000] [--output FILE]
+    python -m benchmarks.bench_costs [--corpus FILE ...] --check 200000 2000000 20000000
+
+All stages run on the first words of a corpus, of two sizes, in one process with one thread; a line through what each
+part took gives its constants. Time is that of the CPU, so a busy machine does not matter. The context model is hardly
+trained, which does not change its speed. Without --corpus, the corpus is the documentation on this machine.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import torch
+
+import ctxsim_hf
+from benchmarks.demo_data import write_demo_corpus
+from ctxsim_hf.recipes.cost_model import SHIPPED, CostModel, Workload
+from ctxsim_hf.runtime.blocks import Blocks, LocalExecutor
+
+PAIRS = 20_000
+PRESET = "light"
+# Stage -> its parts that run in blocks, which all cores share, and what is left, which one core does.
+PARTS = {
+    "chunk": ({"ChunkBlocks": "chunk: split sentences"}, "chunk: find duplicates"),
+    "index": ({"TokenBlocks": "index: tokenise", "ContextArrays": "index: context models"}, "index: TF-IDF, tables"),
+    "harvest": ({"HarvestBlocks": "harvest: label"}, "harvest: draw"),
+}
+OF_MODEL = ("index: context models", "harvest: draw", "harvest: label")
+Measured = dict[str, dict[str, float]]  # part -> seconds, memory, disk
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, nargs="+", help=".jsonl or .jsonl.gz files with a column text")
+    parser.add_argument("--words", type=int, nargs=2, default=[200_000, 1_000_000], help="the two sizes to measure")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results/costs.json")
+    parser.add_argument("--check", type=int, nargs="+", help="sizes to compare with the estimates instead")
+    parser.add_argument("--constants", type=Path, default=SHIPPED, help="file to check")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        bench = Bench(args.corpus, Path(scratch))
+        if args.check:
+            check(bench, args.check, CostModel.load(args.constants))
+        else:
+            args.output.parent.mkdir(exist_ok=True)
+            args.output.write_text(json.dumps(constants(bench, sorted(args.words)), indent=2) + "\n", "utf-8")
+            print(f"{args.output} is written")
+
+
+class Timed:
+    """An executor that runs blocks in this process and remembers how long they took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, work: Blocks, names: Sequence[str]) -> None:
+        start = time.process_time()
+        LocalExecutor()(work, names)
+        self.seconds[type(work).__name__] = time.process_time() - start
+
+
+class Bench:
+    """Runs the stages on corpora of any size, with one generator for all."""
+
+    def __init__(self, corpus: Sequence[Path] | None, scratch: Path) -> None:
+        self.scratch, self.chunks = scratch, {}  # type: Path, dict[int, int]
+        if corpus is None:
+            write_demo_corpus(scratch / "documentation.jsonl")
+        self.corpus = corpus or [scratch / "documentation.jsonl"]
+        self.memory_at_start = anonymous_memory()
+        self.cut(100_000)
+        ctxsim_hf.chunk(scratch / "100000.jsonl", output=scratch / "first", held_out=0.2)
+        tokenizer, generator = scratch / "tokenizer", scratch / "generator"
+        ctxsim_hf.train_tokenizer(scratch / "first", output=tokenizer, vocab_size=8000, lowercase=True)
+        sizes: dict[str, Any] = {"tokenizer": tokenizer, "preset": PRESET, "max_steps": 2}
+        ctxsim_hf.train_context_model("light", chunks=scratch / "first", output=generator, **sizes)
+
+    def cut(self, words: int) -> None:
+        """Write the first so many words of the corpus, again and again if it is too short.
+
+        Every text gets a mark, so that no copy is a duplicate and no tokens of an earlier run are in the cache.
+        """
+        left, times, run = words, 0, time.time_ns()
+        with (self.scratch / f"{words}.jsonl").open("w", encoding="utf-8") as file:
+            while left > 0:
+                for number, text in enumerate(self._texts()):
+                    row = {"id": f"{times}-{number}", "text": f"{text} This is copy {times} of run {run}."}
+                    file.write(json.dumps(row) + "\n")
+                    left -= len(text.split())
+                    if left <= 0:
+                        break
+                times += 1
+
+    def _texts(self) -> Iterator[str]:
+        for path in self.corpus:
+            opener: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+            with opener(path, "rt", encoding="utf-8") as file:
+                for line in file:
+                    yield json.loads(line)["text"]
+
+    def run(self, words: int, pairs: int = PAIRS) -> Measured:
+        """Run all stages on so many words; return what each part took."""
+        self.cut(words)
+        place = self.scratch / str(words)
+        stages: dict[str, Callable[[Any], Any]] = {
+            "chunk": lambda by: ctxsim_hf.chunk(place.with_suffix(".jsonl"), output=place / "chunk", executor=by),
+            "index": lambda by: ctxsim_hf.build_index(
+                place / "chunk", output=place / "index", generator=self.scratch / "generator", executor=by
+            ),
+            "harvest": lambda by: ctxsim_hf.harvest(
+                place / "index", pairs=pairs, output=place / "harvest", mode="group", at_most=True, executor=by
+            ),
+        }
+        measured: Measured = {}
+        for stage, run in stages.items():
+            timed, start = Timed(), time.process_time()
+            with MemoryWatch() as memory:
+                counts = run(timed)
+            measured |= _parts(stage, time.process_time() - start, timed.seconds, place / stage)
+            for part in measured.values():
+                part.setdefault("memory", self.memory_at_start + memory.grown)
+            if stage == "index":
+                self.chunks[words] = counts["chunks"]
+            if stage == "harvest":
+                measured["pairs"] = {"memory": 0.0, "number": float(sum(counts["pairs"].values()))}
+        print(f"{words:,} words, {self.chunks[words]:,} chunks: {json.dumps(measured)}", flush=True)
+        return measured
+
+
+def _parts(stage: str, seconds: float, by_blocks: Mapping[str, float], output: Path) -> Measured:
+    """Divide what a stage took between its parts. The disk goes to the part that is not in blocks."""
+    names, rest = PARTS[stage]
+    found = {names[name]: {"seconds": taken, "disk": 0.0} for name, taken in by_blocks.items()}
+    disk = float(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()))
+    found[rest] = {"seconds": seconds - sum(by_blocks.values()), "disk": disk}
+    return found
+
+
+class MemoryWatch:
+    """Looks often at the memory of this process. Pages of mapped files, which can be dropped, do not count."""
+
+    grown = 0.0  # bytes
+
+    def __enter__(self) -> Self:
+        self._start, self._ended = anonymous_memory(), threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.05):
+            self.grown = max(self.grown, anonymous_memory() - self._start)
+
+
+def anonymous_memory() -> float:
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
+
+
+def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
+    """Return the content of the file, from runs of two sizes."""
+    runs = [bench.run(words) for words in sizes]
+    chunks = [bench.chunks[words] for words in sizes]
+    alone = [rest for _, rest in PARTS.values()]
+    names = [part for blocks, rest in PARTS.values() for part in (rest, *blocks.values())]
+    rates = {name: _rates(name, runs, sizes, chunks) | {"parallel": name not in alone} for name in names}
+    return {
+        "machine": f"{platform.machine()}, one core at a time, {' and '.join(f'{size:,}' for size in sizes)} words",
+        "words_per_chunk": sizes[-1] / chunks[-1],
+        "parts": {name: rates[name] for name in names if name not in OF_MODEL},
+        "context_models": {"light": {"preset": PRESET, "parts": {name: rates[name] for name in OF_MODEL}}},
+    }
+
+
+def _rates(name: str, runs: Sequence[Measured], sizes: Sequence[int], chunks: Sequence[int]) -> dict[str, Any]:
+    """Return seconds, memory and disk of a part, as rates of the quantities that they grow with."""
+    rates = {
+        kind: dict(zip(("start", "words"), _line(sizes, [run[name][kind] for run in runs]), strict=True))
+        for kind in ("seconds", "memory", "disk")
+    }
+    if name.startswith("harvest"):
+        pairs = [run["pairs"]["number"] for run in runs]
+        seconds = [run[name]["seconds"] / number for run, number in zip(runs, pairs, strict=True)]
+        rates["seconds"] = dict(zip(("pairs", "pairs * chunks"), _line(chunks, seconds), strict=True))
+        rates["disk"] = {"pairs": runs[-1][name]["disk"] / pairs[-1]}
+    return rates
+
+
+def _line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """Return start and slope of the line through two points; neither is below 0."""
+    slope = max(0.0, (values[1] - values[0]) / (places[1] - places[0]))
+    start = values[0] - slope * places[0]
+    return (start, slope) if start >= 0 else (0.0, values[1] / places[1])
+
+
+def check(bench: Bench, sizes: Sequence[int], model: CostModel) -> None:
+    """Print what every stage took beside its estimate."""
+    print("| words | stage | seconds | estimated | ratio | memory, MB | estimated | disk, MB | estimated |")
+    print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+    for words in sizes:
+        run = bench.run(words)
+        workload = Workload(words=words, documents=words // 500, pairs=int(run["pairs"]["number"]))
+        costs = model.estimate(workload, "light", PRESET)
+        for stage in PARTS:
+            real = [part for name, part in run.items() if name.startswith(f"{stage}:")]
+            guessed = [cost for cost in costs if cost.part.startswith(f"{stage}:")]
+            took, estimated = sum(p["seconds"] for p in real), sum(c.seconds for c in guessed)
+            columns = [f"{words:,}", stage, f"{took:.1f}", f"{estimated:.1f}", f"{estimated / took:.2f}"]
+            columns += [f"{max(p['memory'] for p in real) / 1e6:.0f}", f"{max(c.memory for c in guessed) / 1e6:.0f}"]
+            columns += [f"{sum(p['disk'] for p in real) / 1e6:.1f}", f"{sum(c.disk for c in guessed) / 1e6:.1f}"]
+            print(f"| {' | '.join(columns)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Estimate time, memory and disk of every stage from measured constants.
+
+Each part of a stage costs `start + sum(rate * quantity)`. The quantities say how it scales: `words`, `pairs`, or
+`pairs * chunks`, since TF-IDF looks through all chunks for the sentences of a group. Parallel parts are divided by all
+cores; the others run on one core, whatever the number of machines. The constants are CPU seconds of one core, in a
+JSON file written by `python -m benchmarks.bench_costs`; those that come with the package hold for the machine named in
+it. A context model of another size is charged in proportion to its work for a token: the hidden size of a light
+generator, the layers times the squared hidden size of the others.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.presets import preset_sizes
+
+SHIPPED = Path(__file__).with_name("costs.json")
+PRESET_PARTS = {"light": "light_generator", "seq2seq": "generator"}  # kind of context model -> its sizes in a preset
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is to be done, and on how many cores."""
+
+    words: int
+    documents: int
+    pairs: int
+    cores: int = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The estimate for one part of a stage."""
+
+    part: str
+    cores: int
+    seconds: float  # from start to end
+    memory: float  # bytes, of one process
+    disk: float  # bytes that stay
+
+    @property
+    def core_hours(self) -> float:
+        return self.seconds * self.cores / 3600
+
+
+class CostModel:
+    """The constants of one file.
+
+    Args:
+        constants (`Mapping[str, Any]`): The parsed JSON file.
+    """
+
+    def __init__(self, constants: Mapping[str, Any]) -> None:
+        self.machine: str = constants["machine"]
+        self._words_per_chunk: float = constants["words_per_chunk"]
+        self._parts: dict[str, Any] = constants["parts"]
+        self._models: dict[str, Any] = constants["context_models"]
+
+    @classmethod
+    def load(cls, path: Path = SHIPPED) -> "CostModel":
+        """Read the constants from a file."""
+        try:
+            return cls(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, KeyError) as error:
+            raise UserError(
+                f"{str(path)!r} holds no constants ({error!r}); write them with python -m benchmarks.bench_costs"
+            ) from error
+
+    def estimate(self, workload: Workload, context_model: str, preset: str) -> list[Cost]:
+        """Return the costs of all parts, in the order in which they run."""
+        if context_model not in self._models:
+            raise UserError(
+                f"no constants were measured for the context model {context_model!r}; "
+                f"expected one of {', '.join(self._models)}"
+            )
+        model = self._models[context_model]
+        chunks = workload.words / self._words_per_chunk
+        quantities = {
+            "documents": workload.documents,
+            "words": workload.words,
+            "pairs": workload.pairs,
+            "pairs * chunks": workload.pairs * chunks,
+        }
+        factor = _work(context_model, preset) / _work(context_model, model["preset"])
+        parts = [(name, part, 1.0) for name, part in self._parts.items()]
+        parts += [(name, part, factor) for name, part in model["parts"].items()]
+        return [_cost(name, part, quantities, workload.cores, factor) for name, part, factor in parts]
+
+
+def _work(context_model: str, preset: str) -> float:
+    """Return a measure of the work of a context model for each token."""
+    sizes = preset_sizes(preset, PRESET_PARTS[context_model])
+    hidden: float = sizes["hidden_size"]
+    return sizes["layers"] * hidden**2 if "layers" in sizes else hidden
+
+
+def _cost(part: str, rates: Mapping[str, Any], quantities: Mapping[str, float], cores: int, factor: float) -> Cost:
+    used = cores if rates["parallel"] else 1
+
+    def total(kind: str) -> float:
+        return float(sum(rate * quantities.get(name, 1) for name, rate in rates[kind].items()))
+
+    start = rates["seconds"].get("start", 0)
+    return Cost(part, used, start + factor * (total("seconds") - start) / used, total("memory"), total("disk"))

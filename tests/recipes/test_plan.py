@@ -1,0 +1,85 @@
+"""The cost model: what grows with what, what more cores change, and what the table says."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ctxsim_hf.recipes.cost_model import Cost, CostModel, Workload
+from ctxsim_hf.runtime.errors import UserError
+
+Run = Callable[..., tuple[int, str, str]]
+NOTHING: dict[str, float] = {}
+CONSTANTS = {
+    "machine": "a made-up machine",
+    "words_per_chunk": 100,
+    "parts": {
+        "read": {
+            "parallel": False,
+            "seconds": {"start": 5, "words": 0.01},
+            "memory": {"start": 1e6, "words": 2},
+            "disk": {"words": 4},
+        }
+    },
+    "context_models": {
+        "light": {
+            "preset": "light",
+            "parts": {
+                "label": {
+                    "parallel": True,
+                    "seconds": {"start": 3, "pairs": 0.1, "pairs * chunks": 0.001},
+                    "memory": NOTHING,
+                    "disk": NOTHING,
+                }
+            },
+        }
+    },
+}
+
+
+def estimate(words: int = 1000, pairs: int = 100, cores: int = 1, preset: str = "light") -> dict[str, Cost]:
+    workload = Workload(words=words, documents=1, pairs=pairs, cores=cores)
+    return {cost.part: cost for cost in CostModel(CONSTANTS).estimate(workload, "light", preset)}
+
+
+def test_what_grows_with_what() -> None:
+    costs = estimate()
+    assert costs["read"] == Cost("read", 1, 15, 1e6 + 2000, 4000)
+    assert costs["label"].seconds == pytest.approx(3 + 10 + 1), "1000 words are 10 chunks"
+    assert estimate(words=10_000)["label"].seconds == pytest.approx(3 + 10 + 10)
+
+
+def test_more_cores_help_only_what_is_parallel() -> None:
+    costs = estimate(cores=11)
+    assert costs["read"].seconds == 15 and costs["label"].seconds == pytest.approx(3 + 1)
+    assert costs["label"].core_hours == pytest.approx(44 / 3600)
+
+
+def test_another_preset_is_charged_by_its_size() -> None:
+    assert estimate(preset="tiny")["label"].seconds == pytest.approx(3 + 11 * 32 / 256), (
+        "hidden sizes of light and tiny"
+    )
+    assert estimate(preset="tiny")["read"].seconds == 15
+    with pytest.raises(UserError, match="the preset 'base' has no light generator"):
+        estimate(preset="base")
+
+
+def test_constants_of_the_package(ctxsim: Run) -> None:
+    code, out, _ = ctxsim("plan", "--words", 10**9, "--pairs", 10**6, "--machines", 10, "--cores", 16)
+    assert code == 0 and "shipped with the package" in out and "not included: training" in out
+    assert "| harvest: label | 160 |" in out and "| chunk: find duplicates | 1 |" in out
+
+
+def test_constants_of_ones_own(ctxsim: Run, tmp_path: Path) -> None:
+    (tmp_path / "costs.json").write_text(json.dumps(CONSTANTS))
+    code, out, _ = ctxsim("plan", "--words", 1000, "--pairs", 100, "--constants", tmp_path / "costs.json")
+    assert code == 0 and "| read | 1 | 15 s | 0.0 | 1.0 MB | 4 kB |" in out
+    assert "measured on a made-up machine (your own)" in out
+
+
+def test_what_was_not_measured(ctxsim: Run, tmp_path: Path) -> None:
+    code, _, err = ctxsim("plan", "--words", 1000, "--context-model", "causal")
+    assert code == 2 and "no constants were measured for the context model 'causal'; expected one of light" in err
+    code, _, err = ctxsim("plan", "--words", 1000, "--constants", tmp_path / "nothing.json")
+    assert code == 2 and "holds no constants" in err
