@@ -24,7 +24,7 @@ class CrossTask:
 
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data, self.marks = arguments, data, PairMarks.of(tokenizer)
-        self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
+        self.label_map = LabelMap.fit(str(arguments.labels), data.train.labels)
         self.targets = self.label_map.target(data.train.labels)
         longest = 2 * arguments.max_sentence_tokens + self.marks.size
         self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest, data.train.sentences)

@@ -5,7 +5,8 @@
 | objective | trains on |
 |---|---|
 | pairs | `--pairs`: the scores of a harvest |
-| cross | the same, reading both sentences of a pair at once |
+| teacher | `--vectors`: an origin's vectors of sentences, whose dot products are its scores |
+| cross | `--pairs`, reading both sentences of a pair at once |
 | sts, nli, triplet | human labels in public datasets, usually with a surrogate as `--init`: see public_data.py |
 | afs | the same, by ten-fold cross-validation: see cross_validation.py |
 """

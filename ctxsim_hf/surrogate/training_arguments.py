@@ -18,10 +18,12 @@ from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
 from ctxsim_hf.surrogate.surrogate_losses import LOSSES
+from ctxsim_hf.surrogate.teacher_data import VectorFolder
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
-OBJECTIVES = (*HARVEST_OBJECTIVES, *PUBLIC_OBJECTIVES)
+TEACHER = "teacher"  # trains on the vectors of an origin
+OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 
@@ -33,6 +35,7 @@ class SurrogateArguments(LoopArguments):
         default="pairs", help=f"What to learn: {', '.join(OBJECTIVES)}."
     )
     pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or the id of such a dataset.")
+    vectors: str | None = HfArg(default=None, help="For --objective teacher: folder made by ctxsim harvest-vectors.")
     data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: Preset | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
@@ -57,8 +60,10 @@ class SurrogateArguments(LoopArguments):
     loss: Annotated[str, OneOf(LOSSES)] = HfArg(
         default="l2", help=f"Loss on the cosines: {', '.join(LOSSES)}; l2 is the paper's."
     )
-    labels: Annotated[str, OneOf(LABEL_KINDS)] = HfArg(
-        default="as-is", help="as-is; or stretched, which maps the range of the scores to [-1, 1]."
+    labels: Annotated[str, OneOf(LABEL_KINDS)] | None = HfArg(
+        default=None,
+        help="as-is; stretched, which maps the range of the scores to [-1, 1]; or start, which gives them the mean "
+        "and deviation of the start's own cosines. By default as-is, or start for --objective teacher with a start.",
     )
     weight_by_spread: bool = HfArg(default=False, help="l2: weigh a pair by 1 / spread^2, within bounds.")
     margin: Annotated[float, Gt(0), Lt(2)] = HfArg(
@@ -71,6 +76,7 @@ class SurrogateArguments(LoopArguments):
     unrecorded: ClassVar[tuple[str, ...]] = (
         *LoopArguments.unrecorded,
         "pairs",
+        "vectors",
         "data_root",
         "tokenizer",
         "init",
@@ -84,18 +90,30 @@ class SurrogateArguments(LoopArguments):
         if (self.pairs is None) == (self.objective in HARVEST_OBJECTIVES):
             wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")
+        if (self.vectors is None) == (self.objective == TEACHER):
+            wanted = "needs --vectors" if self.vectors is None else "does not read vectors; leave out --vectors"
+            raise UserError(f"--objective {self.objective} {wanted}")
+        self._settle_labels()
         if self.weight_by_spread and (self.loss != "l2" or self.objective != "pairs"):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
         if self.objective in ("cross", "nli", "triplet") and self.loss != "l2":
             raise UserError(f"--objective {self.objective} has a loss of its own; leave out --loss {self.loss}")
         self._settle_start()
 
+    def _settle_labels(self) -> None:
+        has_start = self.init is not None or self.token_embeddings is not None
+        if self.labels is None:
+            self.labels = "start" if self.objective == TEACHER and has_start else "as-is"
+        if self.labels == "start" and (not has_start or self.objective == "cross"):
+            raise UserError("--labels start needs a start with vectors, by --init or --token-embeddings")
+
     def _settle_start(self) -> None:
         if self.init:
             if given := [name for name in (*SIZES, "preset", "token_embeddings") if getattr(self, name) is not None]:
                 flag = given[0].replace("_", "-")
                 raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{flag}")
-            self.learning_rate = self.learning_rate or 1e-4  # the paper's
+            # The paper's, or, where every pair of a batch is a label, smaller steps.
+            self.learning_rate = self.learning_rate or (2e-5 if self.objective == TEACHER else 1e-4)
         else:
             self.preset = self.preset or "light"
             if self.token_embeddings:  # small steps and no dropout, to keep what the vectors know
@@ -109,8 +127,10 @@ class SurrogateArguments(LoopArguments):
         if self.tokenizer is None:
             raise UserError("expected a tokenizer; name one with --tokenizer")
 
-    def source(self) -> PairFolder | PublicRows:
+    def source(self) -> PairFolder | VectorFolder | PublicRows:
         """Open the data to train on."""
+        if self.vectors is not None:
+            return VectorFolder.find(self.vectors)
         if self.pairs is not None:
             return PairFolder.find(self.pairs)
         return PublicRows.read(self.objective, self.data_root, self.fold or 0, self.folds)
