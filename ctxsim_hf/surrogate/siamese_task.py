@@ -45,7 +45,7 @@ class SiameseTask:
         longest = arguments.max_sentence_tokens + marks.size
         surrogate = starting_model(SurrogateModel, arguments, tokenizer, longest, data.train.sentences)
         self.model: Objective = self._objective(surrogate)
-        self._baselines = baseline_figures(data) if isinstance(self.model, SimilarityObjective) else {}
+        self.baselines = baseline_figures(data) if isinstance(self.model, SimilarityObjective) else {}
 
     def _objective(self, surrogate: SurrogateModel) -> Objective:
         arguments, labels = self.arguments, self.data.train.labels
@@ -90,13 +90,31 @@ class SiameseTask:
         return tensors | {name: tensors[name][order] for name in OF_ROWS if name in tensors}
 
     @torch.no_grad()
-    def evaluate(self, model: Objective) -> dict[str, float]:
-        """Return the figures on the validation rows."""
+    def outcomes(self, model: Objective) -> np.ndarray:
+        """Return the cosine of each validation row, or whether it came out right."""
         model.eval()
         rows = self.data.validation
         members = torch.from_numpy(rows.members.astype(np.int64)).to(model.device)
         vectors = self._vectors(model, self.validation, np.arange(len(rows.sentences)))
-        return model.figures(vectors, members, rows.labels) | self._baselines
+        return model.outcomes(vectors, members, rows.labels)
+
+    def figures(self, outcomes: np.ndarray) -> dict[str, float]:
+        """Return the figures of these outcomes of the validation rows."""
+        return self.model.figures(outcomes, self.data.validation.labels)
+
+    def evaluate(self, model: Objective) -> dict[str, float]:
+        """Return the figures on the validation rows."""
+        return self.figures(self.outcomes(model)) | self.baselines
+
+    @property
+    def headline(self) -> str:
+        """The figure that decides which weights are kept."""
+        return self.model.headline
+
+    @property
+    def validation_labels(self) -> np.ndarray:
+        """The labels of the validation rows."""
+        return self.data.validation.labels
 
     @torch.no_grad()
     def _vectors(self, model: Objective, collator: RowCollator, sentences: np.ndarray) -> torch.Tensor:

@@ -15,11 +15,11 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from ctxsim_hf.surrogate.above_start import MeasuredTask, train_above_start
 from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
-from ctxsim_hf.train.loop import TrainingTask
 from ctxsim_hf.train.training_stage import run_training
 
 COMMAND = "train surrogate"
@@ -35,7 +35,7 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
     tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
     data = source.open(tokenizer, inputs["tokenizer"]["xxh3_128"])
 
-    def make_task() -> TrainingTask:
+    def make_task() -> MeasuredTask:
         return (CrossTask if arguments.objective == "cross" else SiameseTask)(arguments, tokenizer, data)
 
-    return run_training(COMMAND, arguments, inputs, tokenizer, make_task)
+    return run_training(COMMAND, arguments, inputs, tokenizer, make_task, train_above_start)

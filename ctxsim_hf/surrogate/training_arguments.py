@@ -24,6 +24,7 @@ from ctxsim_hf.train.loop_arguments import LoopArguments
 HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
 TEACHER = "teacher"  # trains on the vectors of an origin
 OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
+BEST, LAST = KEEP = ("best", "last")
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 
@@ -69,6 +70,11 @@ class SurrogateArguments(LoopArguments):
     margin: Annotated[float, Gt(0), Lt(2)] = HfArg(
         default=1.0, help="triplet: by how much nearer the positive should be; distances of unit vectors are 0 to 2."
     )
+    keep: Annotated[str, OneOf(KEEP)] | None = HfArg(
+        default=None,
+        help="Weights to write: best, those of the best evaluation, or of the start if none beats it; or last. By "
+        "default best, but last for afs, whose evaluation is the test.",
+    )
     folds: Annotated[int, Ge(2)] = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
     fold: CountOrZero | None = HfArg(default=None, help="afs: hold out only this part, from 0, and keep the model.")
     gradient_checkpointing: bool = HfArg(default=False, help="Less memory for more time.")
@@ -93,6 +99,7 @@ class SurrogateArguments(LoopArguments):
         if (self.vectors is None) == (self.objective == TEACHER):
             wanted = "needs --vectors" if self.vectors is None else "does not read vectors; leave out --vectors"
             raise UserError(f"--objective {self.objective} {wanted}")
+        self.keep = self.keep or (LAST if self.objective == "afs" else BEST)
         self._settle_labels()
         if self.weight_by_spread and (self.loss != "l2" or self.objective != "pairs"):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
