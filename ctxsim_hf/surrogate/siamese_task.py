@@ -1,5 +1,7 @@
 """Train a surrogate that reads one sentence at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from scipy.stats import spearmanr
@@ -7,6 +9,7 @@ from transformers import TokenizersBackend
 
 from ctxsim_hf.context_models.collators import Tensors
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.sentence_transformers_files import read_text_settings
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.labels import LabelMap, spread_weights
 from ctxsim_hf.surrogate.pair_data import SurrogateData
@@ -21,7 +24,7 @@ from ctxsim_hf.surrogate.surrogate_objectives import (
 )
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.teacher_data import TeacherCollator, TeacherData
-from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.surrogate.training_arguments import STATIC, SurrogateArguments
 from ctxsim_hf.text.marks import Marks
 
 TOKENS_PER_EVALUATION_BATCH = 8192
@@ -34,7 +37,7 @@ class SiameseTask:
 
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data = arguments, data
-        marks = Marks.of(tokenizer)
+        marks = _marks(arguments, tokenizer)
         self.train, self.validation = (
             RowCollator(rows, arguments.max_sentence_tokens, marks) for rows in (data.train, data.validation)
         )
@@ -129,6 +132,16 @@ class SiameseTask:
             vectors[batch] = model.embed(*(tensors[name].to(model.device) for name in ("input_ids", "attention_mask")))
             start += len(batch)
         return vectors
+
+
+def _marks(arguments: SurrogateArguments, tokenizer: TokenizersBackend) -> Marks:
+    """Return what stands around a sentence: the special tokens, and the prompt of the start; nothing if static."""
+    if arguments.kind == STATIC:
+        return Marks((), (), tokenizer.pad_token_id or 0)
+    marks = Marks.of(tokenizer)
+    prompt = read_text_settings(arguments.init).prompt if arguments.init else ""
+    ids = tokenizer(prompt.rstrip(), add_special_tokens=False)["input_ids"]  # a space begins the next word
+    return replace(marks, before=(*marks.before, *ids))
 
 
 def baseline_figures(data: SurrogateData) -> dict[str, float]:

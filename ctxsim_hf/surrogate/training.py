@@ -13,12 +13,11 @@
 
 from typing import Any
 
-from transformers import AutoTokenizer
-
 from ctxsim_hf.surrogate.above_start import MeasuredTask, train_above_start
 from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
+from ctxsim_hf.surrogate.surrogate_start import read_tokenizer
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.training_stage import run_training
 
@@ -32,7 +31,7 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
     inputs["data"] = source.describe()
     if arguments.objective == "afs" and arguments.fold is None:
         return cross_validate(COMMAND, arguments, inputs, run)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
+    tokenizer = read_tokenizer(str(arguments.tokenizer))
     data = source.open(tokenizer, inputs["tokenizer"]["xxh3_128"])
 
     def make_task() -> MeasuredTask:

@@ -9,11 +9,13 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.causal.loading import GGUF
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
+from ctxsim_hf.encoder.find_surrogate import is_static
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
-from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
+from ctxsim_hf.runtime.validation import Count, CountOrZero, NonNegative, OneOf, Share
+from ctxsim_hf.surrogate.generator_start import DEFAULT_TABLE, TableSettings
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
@@ -24,6 +26,8 @@ from ctxsim_hf.train.loop_arguments import LoopArguments
 HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
 TEACHER = "teacher"  # trains on the vectors of an origin
 OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
+ENCODER, STATIC = KINDS = ("encoder", "static")
+STATIC_SIZE, STATIC_RATE = 1024, 5e-4  # width of a new static surrogate, and its learning rate
 BEST, LAST = KEEP = ("best", "last")
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
@@ -45,6 +49,19 @@ class SurrogateArguments(LoopArguments):
         default=None,
         help="Start as the weighted mean of a sentence's tokens: vectors of this light generator, or of this causal "
         "language model, which reads every token once; and the tokens' letters.",
+    )
+    kind: Annotated[str, OneOf(KINDS)] | None = HfArg(
+        default=None,
+        help="encoder; or static, the mean of the tokens' vectors, thousands of sentences a second. By default what "
+        "--init is, or encoder.",
+    )
+    whitening: Share | None = HfArg(
+        default=None,
+        help="--token-embeddings: power by which directions of the vectors are evened out; by default 0.7 for a "
+        "language model, 0.5 for a light generator.",
+    )
+    letters: NonNegative | None = HfArg(
+        default=None, help="--token-embeddings: strength of the letters; by default 0.6, or 1 for a static surrogate."
     )
     hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: Count | None = HfArg(default=None, help="Layers; by default the preset's.")
@@ -105,7 +122,14 @@ class SurrogateArguments(LoopArguments):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
         if self.objective in ("cross", "nli", "triplet") and self.loss != "l2":
             raise UserError(f"--objective {self.objective} has a loss of its own; leave out --loss {self.loss}")
-        self._settle_start()
+        self.kind = self.kind or (STATIC if self.init and is_static(Path(self.init)) else ENCODER)
+        if self.kind == STATIC:
+            self._settle_static()
+        else:
+            self._settle_start()
+        self.tokenizer = self.tokenizer or self.init
+        if self.tokenizer is None:
+            raise UserError("expected a tokenizer; name one with --tokenizer")
 
     def _settle_labels(self) -> None:
         has_start = self.init is not None or self.token_embeddings is not None
@@ -130,9 +154,27 @@ class SurrogateArguments(LoopArguments):
             fill_from_preset(self, "surrogate")
             if self.hidden_size % self.heads:  # type: ignore[operator]
                 raise UserError(f"--hidden-size {self.hidden_size} is not a multiple of --heads {self.heads}")
-        self.tokenizer = self.tokenizer or self.init
-        if self.tokenizer is None:
-            raise UserError("expected a tokenizer; name one with --tokenizer")
+
+    def _settle_static(self) -> None:
+        given = [name for name in (*SIZES[1:], "preset", "dropout") if getattr(self, name) is not None]
+        if self.init:
+            given += [name for name in ("hidden_size", "token_embeddings") if getattr(self, name) is not None]
+            if not is_static(Path(self.init)):
+                raise UserError(
+                    f"--kind static starts from a StaticEmbedding or a model of model2vec, not {self.init!r}"
+                )
+        else:
+            self.hidden_size = self.hidden_size or STATIC_SIZE
+        if given or self.objective == "cross":
+            flag = f"--{given[0].replace('_', '-')}" if given else "--objective cross"
+            raise UserError(f"a static surrogate is a table of token vectors; leave out {flag}")
+        self.learning_rate = self.learning_rate or STATIC_RATE
+
+    @property
+    def table_settings(self) -> TableSettings:
+        """How the vectors of --token-embeddings are made into a start."""
+        default = 1.0 if self.kind == STATIC else DEFAULT_TABLE.letters
+        return TableSettings(self.whitening, default if self.letters is None else self.letters)
 
     def source(self) -> PairFolder | VectorFolder | PublicRows:
         """Open the data to train on."""
@@ -163,6 +205,6 @@ def _describe_model(model: str) -> Any:
     """Return the digests of a local model's files, or the id of a model on the Hub."""
     if not Path(model).is_dir():
         return model
-    patterns = ("config.json", SETTINGS_FILE, "*.safetensors", GGUF)
+    patterns = ("config.json", "modules.json", SETTINGS_FILE, "*.safetensors", GGUF)
     paths = sorted({path for pattern in patterns for path in Path(model).glob(pattern)})
     return {path.name: describe_file(path) for path in paths}

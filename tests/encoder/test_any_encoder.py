@@ -87,6 +87,7 @@ def trained(corpus: Path, starts: Path, tmp_path_factory: pytest.TempPathFactory
     for kind in KINDS:
         words = ["train", "surrogate", "--init", starts / kind, "--pairs", pairs, "--output", folder / kind]
         steps = ["--max-steps", 3, "--learning-rate", 1e-2, "--max-sentence-tokens", 30, "--tokens-per-batch", 600]
+        steps += ["--keep", "last"]
         assert main([str(word) for word in [*words, *steps]]) == 0
     return folder
 

@@ -24,8 +24,7 @@ from transformers import AutoModel, AutoTokenizer, RobertaForMaskedLM
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorConfig, LightContextGeneratorModel
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
-from ctxsim_hf.surrogate import generator_start
-from ctxsim_hf.surrogate.generator_start import token_states
+from ctxsim_hf.surrogate.generator_start import TableSettings, token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
@@ -235,7 +234,7 @@ def test_it_starts_as_a_light_generators_mean(
 ) -> None:
     """Exactly where all dimensions fit into three quarters of the surrogate's 64 less 3, and nearly where the weakest
     do not."""
-    monkeypatch.setattr(generator_start, "LETTERS", 0.0)
+    monkeypatch.setattr(SurrogateArguments, "table_settings", TableSettings(letters=0.0))
     folder = light_generator(tmp_path / "generator", corpus, size)
     flags = {"pairs": str(pairs), "tokenizer": str(corpus / "tokenizer"), "token_embeddings": str(folder)}
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
