@@ -19,7 +19,7 @@ from ctxsim_hf.encoder.static_encoder import StaticConfig
 from ctxsim_hf.runtime.errors import UserError
 
 STATIC = "StaticEmbedding"
-READ = (  # modules that we support
+READ: tuple[list[str], ...] = (  # modules that we support
     [],
     ["Transformer"],
     ["Transformer", "Pooling"],

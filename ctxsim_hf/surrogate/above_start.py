@@ -29,8 +29,11 @@ KEPT = "checkpoints/kept.safetensors"
 class MeasuredTask(TrainingTask, Protocol):
     """A task that says how each validation row came out."""
 
-    headline: str  # the figure that decides: spearman, or accuracy
     baselines: dict[str, float]  # figures that do not depend on the model
+
+    @property
+    def headline(self) -> str:
+        """The figure that decides: spearman, or accuracy."""
 
     def outcomes(self, model: Any) -> np.ndarray:
         """Return the score of each validation row, or whether it came out right."""
@@ -58,7 +61,7 @@ def train_above_start(
     """Train a task and leave the best weights in its model; return their figures beside those of the start."""
     task.model.to(accelerator.device)
     judged = JudgedTask(task, folder / KEPT, accelerator, arguments.keep == BEST)
-    metrics = train(judged, arguments, folder, accelerator)  # type: ignore[arg-type]
+    metrics = train(judged, arguments, folder, accelerator)
     accelerator.wait_for_everyone()
     kept = judged.kept
     if arguments.keep == BEST:

@@ -83,7 +83,7 @@ def _static_model(
         _check_same_tokens(arguments.init, tokenizer)
         return model
     if not arguments.token_embeddings:
-        return SurrogateModel(StaticConfig(vocab_size=len(tokenizer), hidden_size=arguments.hidden_size))
+        return SurrogateModel(StaticConfig(vocab_size=len(tokenizer), hidden_size=int(arguments.hidden_size or 0)))
     table = _token_table(arguments.token_embeddings, tokenizer, sentences)
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     special = tokenizer.all_special_ids

@@ -29,11 +29,11 @@ DRAWN = 5  # neighbours of a seed in a batch, another choice in each epoch
 ROWS_PER_SENTENCE = 4  # pairs with neighbours, and as many at random
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TeacherData(SurrogateData):
     """Rows, and the vectors that batches are made from."""
 
-    vectors: TeacherVectors | None = None
+    vectors: TeacherVectors
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class VectorFolder:
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> TeacherData:
         """Tokenise the sentences."""
         train, validation = (TeacherVectors.load(self.path, split) for split in VECTOR_SPLITS)
-        rows = [teacher_rows(tokenizer, vectors) for vectors in (train, validation)]
+        rows = teacher_rows(tokenizer, validation)
         lexical = TfidfCosine.from_sentences(train.sentences)
-        return TeacherData(*rows, lexical_cosines(lexical, rows[1], validation.sentences), train)
+        tfidf = lexical_cosines(lexical, rows, validation.sentences)
+        return TeacherData(teacher_rows(tokenizer, train), rows, tfidf, vectors=train)
 
 
 def teacher_rows(tokenizer: TokenizersBackend, vectors: TeacherVectors) -> LabelledRows:

@@ -130,7 +130,6 @@ def test_a_signal_without_vectors_is_named(ctxsim: Run, planted: Path, tmp_path:
 def test_a_batch_is_every_pair_of_seeds_and_their_neighbours(planted: Path, vectors: Path) -> None:
     tokenizer = open_tokenizer(planted / "tokenizer")
     data = VectorFolder(vectors).open(tokenizer, "")
-    assert data.vectors is not None
     collator = TeacherCollator(data.train, 40, Marks.of(tokenizer), data.vectors)
     batches = collator.batches(1000, np.random.default_rng(0))
     assert set(np.concatenate(batches)) == set(range(200))
