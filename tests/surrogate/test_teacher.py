@@ -24,7 +24,7 @@ from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.train import loop
 
 Run = Callable[..., tuple[int, str, str]]
-STEPS = ("--max-steps", 30, "--learning-rate", 1e-3, "--log-every", 5, "--checkpoint-every", 10, "--eval-every", 10)
+STEPS = ("--max-steps", 60, "--learning-rate", 3e-3, "--log-every", 5, "--checkpoint-every", 20, "--eval-every", 20)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def vectors(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train_words(vectors: Path, output: Path, *flags: object) -> list[str]:
     fixed = ["train", "surrogate", "--objective", "teacher", "--vectors", vectors, "--output", output]
-    return [str(word) for word in [*fixed, "--tokens-per-batch", 800, *STEPS, *flags]]
+    return [str(word) for word in [*fixed, "--tokens-per-batch", 800, "--keep", "last", *STEPS, *flags]]
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +152,8 @@ def test_labels_on_the_scale_of_the_start() -> None:
 
 def test_it_learns_what_the_vectors_say(trained: Path) -> None:
     figures = json.loads((trained / "metrics.json").read_text())
-    history = json.loads((trained / "history.json").read_text())
-    first = next(entry for entry in history if "eval/spearman" in entry)
-    assert figures["spearman"] >= first["eval/spearman"] and figures["spearman"] > 0.1
+    losses = [row["train/loss"] for row in json.loads((trained / "history.json").read_text()) if "train/loss" in row]
+    assert losses[-1] < 0.7 * losses[0] and figures["spearman"] > figures["spearman_start"] + 0.1
     assert json.loads((trained / "stage.json").read_text())["arguments"]["labels"] == "start"
     assert SentenceEncoder.from_pretrained(trained).similarity(["a"], ["a"]) == pytest.approx(1)
 
