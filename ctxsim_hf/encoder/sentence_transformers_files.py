@@ -19,6 +19,7 @@ from ctxsim_hf.encoder.static_encoder import StaticConfig
 from ctxsim_hf.runtime.errors import UserError
 
 STATIC = "StaticEmbedding"
+NO_LIMIT = 2**31 - 1
 READ: tuple[list[str], ...] = (  # modules that we support
     [],
     ["Transformer"],
@@ -59,10 +60,14 @@ class TextSettings:
 
 def read_text_settings(surrogate: str | os.PathLike[str], **hub: Any) -> TextSettings:
     """Return the settings in a folder or a repository of the Hub."""
-    limits = _read(surrogate, "sentence_bert_config.json", hub)
+    # Recent releases keep the length with the tokenizer; a huge number there stands for no limit.
+    longest = _read(surrogate, "sentence_bert_config.json", hub).get("max_seq_length")
+    longest = longest or _read(surrogate, "tokenizer_config.json", hub).get("model_max_length")
     settings = _read(surrogate, "config_sentence_transformers.json", hub)
     prompts = {name: prompt for name, prompt in (settings.get("prompts") or {}).items() if prompt}
-    return TextSettings(limits.get("max_seq_length"), prompts, settings.get("default_prompt_name"))
+    return TextSettings(
+        longest if longest and longest < NO_LIMIT else None, prompts, settings.get("default_prompt_name")
+    )
 
 
 def read_pooling(surrogate: str | os.PathLike[str], **hub: Any) -> Pooling:
