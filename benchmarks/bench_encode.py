@@ -1,4 +1,5 @@
-"""The sentence encoder in torch and in ONNX beside SentenceTransformer.encode at its defaults, and the search.
+"""The sentence encoder in torch and in ONNX beside SentenceTransformer.encode at its defaults, static tables beside
+model2vec, and the search.
 
     python -m benchmarks.bench_encode [--chunks DIR --tokenizer DIR]        (default: the demo corpus)
 
@@ -19,11 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from transformers import AutoTokenizer, RobertaConfig
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer, BertConfig, RobertaConfig
 
 from benchmarks.demo_data import add_flags, chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf import SentenceEncoder, SurrogateModel, read_chunks
+from ctxsim_hf.encoder.modeling_surrogate import static_surrogate
 from ctxsim_hf.runtime.presets import preset_sizes
 from ctxsim_hf.surrogate.export_command import ExportArguments
 from ctxsim_hf.surrogate.export_command import run as export
@@ -33,6 +36,9 @@ Encode = Callable[[list[str]], Any]
 PAPER = {"plain batches": 48, "length batching": 91, "SBERT, plain batches": 41, "SBERT, length batching": 88}
 SLICES = 5
 VECTOR_SIZE = 384
+MINILM = "BERT of MiniLM's size"
+MINILM_SIZES = {"hidden_size": 384, "layers": 6, "heads": 12, "ffn_size": 1536}
+STATIC_SIZE, STATIC_SENTENCES = 256, 50_000
 
 
 def main() -> None:
@@ -50,8 +56,11 @@ def main() -> None:
             systems = make_systems(tokenizer, Path(scratch) / preset, preset, plain=preset == args.presets[0])
             found[preset] = in_turn(systems, sentences)
             print(preset, {name: round(len(sentences) / seconds) for name, (seconds, _) in found[preset].items()})
+        systems = make_systems(tokenizer, Path(scratch) / MINILM, MINILM, plain=False)
+        found[MINILM] = in_turn(systems, sentences)
+        static = bench_static(tokenizer, Path(scratch) / "static", some_sentences(chunks, STATIC_SENTENCES))
         search = bench_search(Path(scratch), args.vectors)
-    report_all(args, found, search, sentences)
+    report_all(args, found, static, search, sentences)
 
 
 def some_sentences(chunks: str, number: int) -> list[str]:
@@ -92,15 +101,17 @@ class PlainBatches:
 
 
 def make_surrogate(tokenizer_folder: str, folder: str, preset: str) -> None:
-    tokenizer, sizes = AutoTokenizer.from_pretrained(tokenizer_folder), preset_sizes(preset, "surrogate")
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
+    sizes = MINILM_SIZES if preset == MINILM else preset_sizes(preset, "surrogate")
     torch.manual_seed(0)
-    config = RobertaConfig(
+    config = (BertConfig if preset == MINILM else RobertaConfig)(
         vocab_size=len(tokenizer),
         hidden_size=sizes["hidden_size"],
         num_hidden_layers=sizes["layers"],
         num_attention_heads=sizes["heads"],
         intermediate_size=sizes["ffn_size"],
         max_position_embeddings=130,
+        pad_token_id=tokenizer.pad_token_id,
     )
     SurrogateModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -119,6 +130,24 @@ def in_turn(systems: dict[str, Encode], sentences: Sequence[str]) -> dict[str, t
             vectors[name].append(np.asarray(encode(part)))
             seconds[name] += time.perf_counter() - before
     return {name: (seconds[name], np.concatenate(vectors[name])) for name in systems}
+
+
+def bench_static(tokenizer_folder: str, folder: Path, sentences: list[str]) -> dict[str, float]:
+    """Sentences a second of one static table by three packages; each in one process."""
+    from model2vec import StaticModel
+
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
+    table = torch.randn(len(tokenizer), STATIC_SIZE, generator=torch.Generator().manual_seed(0))
+    static_surrogate(SurrogateModel, table).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    ours, theirs = SentenceEncoder.from_pretrained(folder), SentenceTransformer(str(folder), device="cpu")
+    peer = StaticModel(table.numpy(), Tokenizer.from_file(str(folder / "tokenizer.json")), {"normalize": True})
+    systems: dict[str, Encode] = {
+        "SentenceEncoder": lambda part: ours.encode(part, normalize_embeddings=True),
+        "SentenceTransformer": lambda part: theirs.encode(part, normalize_embeddings=True),
+        "model2vec": lambda part: peer.encode(part, use_multiprocessing=False),
+    }
+    return {name: len(sentences) / seconds for name, (seconds, _) in in_turn(systems, sentences).items()}
 
 
 def bench_search(scratch: Path, number: int) -> dict[str, Any]:
@@ -151,7 +180,13 @@ def anonymous_memory() -> int:
     return (pages[1] - pages[2]) * resource.getpagesize()
 
 
-def report_all(args: argparse.Namespace, found: dict[str, Any], search: dict[str, Any], sentences: list[str]) -> None:
+def report_all(
+    args: argparse.Namespace,
+    found: dict[str, Any],
+    static: dict[str, float],
+    search: dict[str, Any],
+    sentences: list[str],
+) -> None:
     preset = args.presets[0]
     seconds = {name: figures[0] for name, figures in found[preset].items()}
     vectors = {name: figures[1] for name, figures in found[preset].items()}
@@ -171,6 +206,22 @@ def report_all(args: argparse.Namespace, found: dict[str, Any], search: dict[str
             "wanted": f"the paper's {PAPER['length batching'] / PAPER['plain batches']:.2f}",
         }
     )
+    times = {name: figures[0] for name, figures in found[MINILM].items()}
+    rows += [
+        {
+            "measure": f"{name} ({MINILM}): sentences a second over SentenceTransformer's",
+            "ratio": times["SentenceTransformer"] / times[name],
+            "wanted": bound,
+        }
+        for name, bound in wanted.items()
+    ]
+    rows.append(
+        {
+            "measure": f"static, {STATIC_SIZE} numbers: sentences a second over model2vec's StaticModel",
+            "ratio": static["SentenceEncoder"] / static["model2vec"],
+            "wanted": ">= 1",
+        }
+    )
     theirs = vectors["SentenceTransformer"]
     details = {
         "sentences": len(sentences),
@@ -186,6 +237,7 @@ def report_all(args: argparse.Namespace, found: dict[str, Any], search: dict[str
         "least cosine with SentenceTransformer's": {
             name: float((vectors[name] * theirs).sum(1).min()) for name in wanted
         },
+        "sentences a second, static": static,
         "search": search,
     }
     report("encode", rows, details)

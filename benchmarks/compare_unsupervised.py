@@ -1,31 +1,45 @@
-"""Unsupervised recipes of sentence-transformers on the same text, with the same tokenizer, size and minutes as ours.
+"""Unsupervised recipes of sentence-transformers beside ours: the same start, the same text, the same minutes.
 
-    python -m benchmarks.compare_unsupervised --adapted DIR --output DIR [--minutes 15] [evaluate's flags]
+    python -m benchmarks.compare_unsupervised --start DIR --chunks DIR --output DIR [--ours DIR ...] [--minutes 15]
+        [evaluate's flags]
 
-`simcse` draws a sentence to itself under another dropout, `neighbours` to the sentence after it; both push the other
-sentences of the batch away. They start from random weights, as ours does from nothing but the text: what a pretrained
-model would add, it would add to both. Ours spent its minutes on several models; `--minutes` is what each recipe gets,
-so give them all that `ctxsim adapt` was given.
+| recipe | what it trains for |
+|---|---|
+| simcse | a sentence is near itself under another dropout, far from the others of the batch |
+| tsdae | a decoder restores a sentence of which 60 % of the words were deleted from its vector |
+| ct | two copies of the encoder agree on a sentence, and on no other of the batch |
+| neighbours | a sentence is near the one after it, far from the others of the batch |
+
+`--ours` are surrogates trained from the same start; give the recipes all the minutes that ours had, harvesting
+included. Learning rates and batches are those of the papers' code for a pretrained start, unless set.
 """
 
 import argparse
+import random
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.losses import MultipleNegativesRankingLoss
+from sentence_transformers.losses import (
+    ContrastiveTensionLossInBatchNegatives,
+    DenoisingAutoEncoderLoss,
+    MultipleNegativesRankingLoss,
+)
 from sentence_transformers.training_args import BatchSamplers
-from transformers import AutoConfig, AutoTokenizer, TrainerCallback, TrainerControl, TrainerState
+from transformers import TrainerCallback, TrainerControl, TrainerState
 
-from ctxsim_hf import SurrogateModel, read_chunks
+from ctxsim_hf import read_chunks
 from ctxsim_hf.cli import main as ctxsim
-from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 
-RECIPES = ("simcse", "neighbours")
 SCALE = 20.0  # the temperature 0.05 of SimCSE
+KEPT_WORDS = 0.4  # of TSDAE
+# Recipe -> learning rate and batch size: SimCSE's for BERT, TSDAE's, and CT's with negatives of the batch.
+RECIPES = {"simcse": (3e-5, 64), "tsdae": (3e-5, 8), "ct": (2e-5, 64), "neighbours": (3e-5, 64)}
 
 
 class StopAfter(TrainerCallback):
@@ -41,66 +55,83 @@ class StopAfter(TrainerCallback):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--adapted", required=True, help="the folder ctxsim adapt made")
+    parser.add_argument("--start", required=True, help="an encoder that SentenceTransformer opens")
+    parser.add_argument("--chunks", required=True, help="made by ctxsim chunk; the recipes read its training split")
     parser.add_argument("--output", required=True)
+    parser.add_argument("--ours", nargs="*", default=[], help="surrogates trained from the same start")
+    parser.add_argument("--recipes", nargs="*", default=list(RECIPES), choices=list(RECIPES))
     parser.add_argument("--minutes", type=float, default=15)
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--batch-size", type=int, help="instead of each recipe's own")
+    parser.add_argument("--learning-rate", type=float, help="instead of each recipe's own")
+    parser.add_argument("--max-steps", type=int, default=1_000_000, help="for a trial; otherwise the clock ends it")
     args, evaluation = parser.parse_known_args()
-    adapted = AdaptedFolder.find(args.adapted)
-    for recipe in RECIPES:
+    for recipe in args.recipes:
         if not (folder := Path(args.output, recipe)).exists():
-            train(recipe, adapted, folder, args)
+            train(recipe, folder, args)
     systems = [
-        f"ours=surrogate:{adapted.surrogate}",
-        *(f"{name}=st:{args.output}/{name}" for name in RECIPES),
+        f"start=st:{args.start}",
+        *(f"{Path(ours).name}=surrogate:{ours}" for ours in args.ours),
+        *(f"{recipe}=st:{args.output}/{recipe}" for recipe in args.recipes),
         "tfidf",
     ]
-    sys.exit(ctxsim(["evaluate", *systems, *evaluation, "--chunks", adapted.place("chunks"), "--output", args.output]))
+    sys.exit(ctxsim(["evaluate", *systems, *evaluation, "--chunks", args.chunks, "--output", args.output]))
 
 
-def train(recipe: str, adapted: AdaptedFolder, folder: Path, args: argparse.Namespace) -> None:
+def train(recipe: str, folder: Path, args: argparse.Namespace) -> None:
     torch.manual_seed(0)
-    start = folder.with_name(f"{recipe}-start")
-    config = AutoConfig.from_pretrained(
-        adapted.surrogate, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1, architectures=None
-    )
-    SurrogateModel(config).save_pretrained(start)
-    AutoTokenizer.from_pretrained(adapted.surrogate).save_pretrained(start)
-    model = SentenceTransformer(str(start))
+    learning_rate, batch_size = RECIPES[recipe]
+    model = SentenceTransformer(args.start, device="cpu")
     trainer = SentenceTransformerTrainer(
         model,
         SentenceTransformerTrainingArguments(
             output_dir=str(folder.with_name(f"{recipe}-training")),
-            max_steps=1_000_000,  # the clock ends it
+            max_steps=args.max_steps,
             lr_scheduler_type="constant_with_warmup",
-            warmup_steps=100,
-            per_device_train_batch_size=args.batch_size,
-            learning_rate=args.learning_rate,
+            warmup_steps=50,
+            per_device_train_batch_size=args.batch_size or batch_size,
+            learning_rate=args.learning_rate or learning_rate,
             batch_sampler=BatchSamplers.NO_DUPLICATES,
             save_strategy="no",
             report_to="none",
             seed=0,
         ),
-        train_dataset=pairs(recipe, adapted.place("chunks")),
-        loss=MultipleNegativesRankingLoss(model, scale=SCALE),
+        train_dataset=rows(recipe, args.chunks),
+        loss=loss_of(recipe, model),
         callbacks=[StopAfter(args.minutes)],
     )
     trainer.train()
     model.save(str(folder))
 
 
-def pairs(recipe: str, chunks: str) -> Dataset:
-    step = 1 if recipe == "neighbours" else 0
-    found = read_chunks(chunks, "train").map(
-        lambda rows: {
-            "anchor": [s for sentences in rows["sentences"] for s in sentences[: len(sentences) - step]],
-            "positive": [s for sentences in rows["sentences"] for s in sentences[step:]],
-        },
-        batched=True,
-        remove_columns=read_chunks(chunks, "train").column_names,
-    )
-    return found.shuffle(seed=0)
+def loss_of(recipe: str, model: SentenceTransformer) -> torch.nn.Module:
+    if recipe == "tsdae":
+        return DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True)
+    if recipe == "ct":
+        return ContrastiveTensionLossInBatchNegatives(model, scale=SCALE)
+    return MultipleNegativesRankingLoss(model, scale=SCALE)
+
+
+def rows(recipe: str, chunks: str) -> Dataset:
+    return Dataset.from_generator(make_rows, gen_kwargs={"recipe": recipe, "chunks": chunks}).shuffle(seed=0)
+
+
+def make_rows(recipe: str, chunks: str) -> Iterator[dict[str, Any]]:
+    draw = random.Random(0)
+    for sentences in read_chunks(chunks, "train")["sentences"]:
+        for place, sentence in enumerate(sentences):
+            if recipe == "ct":
+                yield {"sentence": sentence}
+            elif recipe == "neighbours":
+                if place + 1 < len(sentences):
+                    yield {"anchor": sentence, "positive": sentences[place + 1]}
+            else:
+                yield {"anchor": damaged(sentence, draw) if recipe == "tsdae" else sentence, "positive": sentence}
+
+
+def damaged(sentence: str, draw: random.Random) -> str:
+    """The sentence without most of its words."""
+    words = sentence.split()
+    return " ".join(word for word in words if draw.random() < KEPT_WORDS) or draw.choice(words or [sentence])
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ _PUBLIC = {
     "chunk": "ctxsim_hf.api",
     "evaluate_similarity": "ctxsim_hf.evaluation.evaluate",
     "harvest": "ctxsim_hf.api",
+    "harvest_vectors": "ctxsim_hf.api",
     "register_context_model": "ctxsim_hf.context_models.registry",
     "register_signal": "ctxsim_hf.origin.signals",
     "read_chunks": "ctxsim_hf.text.chunks",

@@ -181,10 +181,30 @@ def harvest(
     return _run("harvest", named, options, executor)
 
 
+def harvest_vectors(
+    origin: Location, *, output: Location, sentences: int | None = None, workers: int | None = None, **options: Any
+) -> dict[str, Any]:
+    """Compute vectors of an origin's sentences whose dot products are its similarities, for a surrogate to learn from.
+
+    Args:
+        origin: Folder made by `build_index`, or its id on the Hub. Each of its signals must have vectors.
+        output: Folder to write. The same call resumes after an interruption.
+        sentences: Number of sentences to train on. None means the default of VectorArguments.
+        workers: Processes, each with the models in memory. None means the default of VectorArguments.
+        **options: Any field of `ctxsim_hf.harvest.vectors_command.VectorArguments`. None means its default.
+
+    Returns:
+        The counts of sentences and the shares of the signals.
+    """
+    named = {"origin": origin, "output": output, "sentences": sentences, "workers": workers}
+    return _run("harvest-vectors", named, options)
+
+
 def train_surrogate(
     pairs: Location | None = None,
     *,
     output: Location,
+    vectors: Location | None = None,
     tokenizer: Location | None = None,
     init: Location | None = None,
     preset: str | None = None,
@@ -197,6 +217,7 @@ def train_surrogate(
     Args:
         pairs: Folder made by `harvest`, or the id of such a dataset. None if the objective reads a public dataset.
         output: Folder to write. The same call resumes from the last checkpoint.
+        vectors: Folder made by `harvest_vectors`, for the objective "teacher". None for the others.
         tokenizer: Folder with a fast tokenizer, or its id. None means that of `init`.
         init: Checkpoint to start from. None means a new model of the sizes of `preset`.
         preset: Sizes of a new model: tiny, light, small, base or large. None means the default of SurrogateArguments.
@@ -208,9 +229,8 @@ def train_surrogate(
         The steps of the training and the figures on validation pairs.
     """
     named = {"preset": preset, "objective": objective, "max_train_minutes": max_train_minutes}
-    return _run(
-        "train surrogate", {"pairs": pairs, "output": output, "tokenizer": tokenizer, "init": init, **named}, options
-    )
+    data = {"pairs": pairs, "vectors": vectors, "output": output, "tokenizer": tokenizer, "init": init}
+    return _run("train surrogate", {**data, **named}, options)
 
 
 def adapt(

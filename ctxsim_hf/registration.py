@@ -25,7 +25,7 @@ _GENERATOR = f"{_PACKAGE}.seq2seq.modeling:ContextGeneratorModel"
 _LIGHT_GENERATOR = f"{_PACKAGE}.light.modeling:LightContextGeneratorModel"
 
 # Model type -> its configuration, and its model class for each registry.
-CONTEXT_MODELS = {
+OWN_MODELS = {
     "ctxsim_discriminator": (
         f"{_PACKAGE}.discriminator.configuration:ContextDiscriminatorConfig",
         {"MODEL_MAPPING": _DISCRIMINATOR},
@@ -37,6 +37,10 @@ CONTEXT_MODELS = {
     "ctxsim_light_generator": (
         f"{_PACKAGE}.light.configuration:LightContextGeneratorConfig",
         {"MODEL_MAPPING": _LIGHT_GENERATOR},
+    ),
+    "ctxsim_static": (
+        "ctxsim_hf.encoder.static_encoder:StaticConfig",
+        {"MODEL_MAPPING": "ctxsim_hf.encoder.modeling_surrogate:SurrogateModel"},
     ),
 }
 
@@ -69,7 +73,7 @@ SURROGATES = {
     "MODEL_MAPPING": ("ctxsim_hf.encoder.modeling_surrogate:SurrogateModel", tuple(ENCODERS)),
     "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING": (
         "ctxsim_hf.encoder.modeling_surrogate:CrossSurrogateModel",
-        ("roberta",),
+        tuple(ENCODERS),
     ),
 }
 
@@ -154,7 +158,7 @@ class _RegisterWhenLoaded(MetaPathFinder):
 
 def _entries() -> Iterator[tuple[str, str, Any]]:
     """Yield a registry, a configuration class as `module:name`, and the object that opens it."""
-    for configuration, models in CONTEXT_MODELS.values():
+    for configuration, models in OWN_MODELS.values():
         for registry, model in models.items():
             yield registry, configuration, LazyClass(model)
     for registry, (ours, encoders) in SURROGATES.items():
@@ -170,7 +174,7 @@ _AWAITED = {CONFIG_REGISTRY, MODEL_REGISTRIES, *(configuration.split(":")[0] for
 def _register_what_is_loaded() -> None:
     configs = _loaded(f"{CONFIG_REGISTRY}:CONFIG_MAPPING")
     if configs is not None:
-        for model_type, (configuration, _) in CONTEXT_MODELS.items():
+        for model_type, (configuration, _) in OWN_MODELS.items():
             configs.register(model_type, LazyClass(configuration), exist_ok=True)
     for registry, configuration, model in _ENTRIES:
         models, key = _loaded(f"{MODEL_REGISTRIES}:{registry}"), _loaded(configuration)

@@ -68,6 +68,11 @@ VERBS = {
     "harvest": Verb(
         "ctxsim_hf.harvest.harvesting", "HarvestArguments", "An origin to any number of labelled sentence pairs."
     ),
+    "harvest-vectors": Verb(
+        "ctxsim_hf.harvest.vectors_command",
+        "VectorArguments",
+        "An origin to vectors of its sentences, which a surrogate learns from.",
+    ),
     "encode": Verb("ctxsim_hf.encoder.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
     "search": Verb(
         "ctxsim_hf.surrogate.search_command", "SearchArguments", "The indexed sentences most similar to a query."

@@ -22,6 +22,7 @@ VERBS_OF = {
     "train_context_model": ["train discriminator", "train generator", "train context-model"],
     "build_index": ["index"],
     "harvest": ["harvest"],
+    "harvest_vectors": ["harvest-vectors"],
     "train_surrogate": ["train surrogate"],
     "adapt": ["adapt"],
 }

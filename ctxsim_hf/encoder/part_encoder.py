@@ -4,12 +4,12 @@ batch, so that little of it is padding."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from ctxsim_hf.text.marks import Marks
-from ctxsim_hf.text.tokenized import tokenize_sentences
+from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 
 class VectorModel(Protocol):
@@ -20,6 +20,15 @@ class VectorModel(Protocol):
 
     def __call__(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Return vectors: two int64 arrays (sentences, tokens) -> float32 (sentences, vector_size)."""
+        ...
+
+
+@runtime_checkable
+class FlatModel(Protocol):
+    """A model that needs no batches: it takes tokens without special tokens, one sentence after another."""
+
+    def mean(self, tokens: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Return vectors: (tokens,) ids and (sentences + 1,) starts -> float32 (sentences, vector_size)."""
         ...
 
 
@@ -54,6 +63,7 @@ class PartEncoder:
     model: VectorModel
     tokenizer: SentenceTokenizer
     max_tokens: int  # of a sentence, special tokens included
+    prompt: str = ""  # before every sentence
 
     @cached_property
     def marks(self) -> Marks:
@@ -65,17 +75,26 @@ class PartEncoder:
     ) -> EncodedPart:
         """Encode sentences. `progress` is called with the number of sentences of each batch."""
         numbers = {sentence: number for number, sentence in enumerate(dict.fromkeys(sentences))}
-        tokens = tokenize_sentences(self.tokenizer, list(numbers))
+        tokens = tokenize_sentences(self.tokenizer, [self.prompt + sentence for sentence in numbers])
+        if isinstance(self.model, FlatModel):
+            vectors = self.model.mean(tokens.tokens, tokens.sentence_starts)
+            progress(len(sentences))
+            return self._part(vectors, [numbers[sentence] for sentence in sentences], tokens, settings)
         longest = self.max_tokens - self.marks.size
         lengths = np.minimum(tokens.lengths, longest) + self.marks.size
         vectors = np.zeros((len(tokens), self.model.vector_size), np.float32)  # sentences without tokens stay zero
         for rows in _batches(lengths, settings.tokens_per_batch):
             vectors[rows] = self.model(*self.marks.frame(tokens, rows, longest))
             progress(len(rows))
+        progress(len(sentences) - int((lengths > 0).sum()))
+        return self._part(vectors, [numbers[sentence] for sentence in sentences], tokens, settings)
+
+    def _part(
+        self, vectors: np.ndarray, places: list[int], tokens: TokenizedSentences, settings: EncodeSettings
+    ) -> EncodedPart:
         if settings.normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        progress(len(sentences) - int((lengths > 0).sum()))
-        places = np.array([numbers[sentence] for sentence in sentences])
+        longest = self.max_tokens - (0 if isinstance(self.model, FlatModel) else self.marks.size)
         return EncodedPart(vectors[places], np.flatnonzero(tokens.lengths[places] > longest))
 
 

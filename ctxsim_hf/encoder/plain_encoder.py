@@ -4,6 +4,7 @@ import inspect
 
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from ctxsim_hf.encoder.static_encoder import StaticConfig, StaticEncoder
 from ctxsim_hf.registration import transformers_class
 from ctxsim_hf.runtime.errors import UserError
 
@@ -15,7 +16,9 @@ POSITIONS_AFTER_PAD = {
 
 
 def encoder_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
-    """Return the class of transformers for the encoder of a configuration, without a head."""
+    """Return the class of transformers for the encoder of a configuration, without a head, or our static one."""
+    if config.model_type == StaticConfig.model_type:
+        return StaticEncoder
     found = transformers_class("MODEL_MAPPING", config.model_type)
     if found is None or found.main_input_name != "input_ids" or config.is_encoder_decoder:
         raise UserError(f"expected an encoder of text such as BERT or RoBERTa, got a {config.model_type or 'model'}")
@@ -27,6 +30,16 @@ def new_encoder(config: PreTrainedConfig, add_pooling_layer: bool) -> PreTrained
     """Return an encoder with random weights."""
     found = encoder_class(config)
     return found(config, add_pooling_layer=add_pooling_layer) if takes_pooling_layer(found) else found(config)
+
+
+def classifier_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
+    """Return the class of transformers for the encoder of a configuration with a head that scores."""
+    encoder_class(config)  # refuses what is no encoder
+    found = transformers_class("MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING", config.model_type)
+    if found is None:
+        raise UserError(f"expected an encoder that transformers can put a classifier on, got a {config.model_type}")
+    chosen: type[PreTrainedModel] = found
+    return chosen
 
 
 def takes_pooling_layer(encoder: type[PreTrainedModel]) -> bool:

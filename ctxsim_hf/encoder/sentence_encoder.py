@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, find_surrogate, fingerprint
+from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, default_prompt, find_surrogate, fingerprint, is_static
 from ctxsim_hf.encoder.onnx_surrogate import default_threads, open_onnx
 from ctxsim_hf.encoder.part_encoder import (
     EncodedPart,
@@ -21,8 +21,10 @@ from ctxsim_hf.encoder.part_encoder import (
     SentenceTokenizer,
     VectorModel,
 )
+from ctxsim_hf.encoder.static_surrogate import open_static
 from ctxsim_hf.encoder.vector_file import VectorFile
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.runtime.parallel import ordered_map
 from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence
 
@@ -49,14 +51,20 @@ class SentenceEncoder:
 
     A vector depends on nothing but its sentence, to 1e-5: neither on the batch nor on what else is encoded. A sentence
     of more than `max_tokens` tokens is truncated, and one warning says how many were. The vector of an empty sentence
-    is that of its special tokens, such as `<s></s>`, or zero if the tokenizer has none.
+    is that of its special tokens, such as `<s></s>`, or zero if the tokenizer has none. A default prompt of
+    sentence-transformers is put before every sentence.
     """
 
     def __init__(
-        self, model: VectorModel, tokenizer: SentenceTokenizer, max_tokens: int, source: Source | None = None
+        self,
+        model: VectorModel,
+        tokenizer: SentenceTokenizer,
+        max_tokens: int,
+        source: Source | None = None,
+        prompt: str = "",
     ) -> None:
         self.model, self.tokenizer, self.max_tokens, self._source = model, tokenizer, max_tokens, source
-        self.encode_part = PartEncoder(model, tokenizer, max_tokens)
+        self.encode_part = PartEncoder(model, tokenizer, max_tokens, prompt)
 
     @classmethod
     def from_pretrained(
@@ -66,7 +74,8 @@ class SentenceEncoder:
 
         Args:
             surrogate (`str` or `Path`): Folder of a surrogate, or its id on the Hub. It may be made by
-                `ctxsim export`; it then runs without torch, and its vectors always have length 1.
+                `ctxsim export`; it then runs without torch, and its vectors always have length 1. A static one, also
+                of sentence-transformers or model2vec, runs without torch as it is.
             device (`str`, *optional*): Device of torch. None takes a GPU if there is one.
             num_threads (`int`, *optional*): Number of threads on a CPU. None keeps the default.
         """
@@ -74,10 +83,13 @@ class SentenceEncoder:
         if (path / ONNX_SETTINGS).exists():
             if device not in (None, "cpu"):
                 raise UserError(f"an ONNX surrogate runs on the CPU, got the device {device!r}; leave it out")
-            return cls(*open_onnx(path, num_threads), Source(str(path), device))
+            prompt = read_json(path / ONNX_SETTINGS).get("prompt", "")
+            return cls(*open_onnx(path, num_threads), Source(str(path), device), prompt)
+        if is_static(path):
+            return cls(*open_static(path), Source(str(path), device), default_prompt(path))
         from ctxsim_hf.encoder.torch_surrogate import open_torch  # takes seconds, and ONNX does not need it
 
-        return cls(*open_torch(path, device, num_threads), Source(str(path), device))
+        return cls(*open_torch(path, device, num_threads), Source(str(path), device), default_prompt(path))
 
     @property
     def where(self) -> str | None:

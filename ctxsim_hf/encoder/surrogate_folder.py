@@ -35,7 +35,7 @@ class SurrogateFolder:
         config, tokenizer = AutoConfig.from_pretrained(path), AutoTokenizer.from_pretrained(path)
         _check_config(config, path)
         _check_tokenizer(tokenizer, config, path)
-        _check_text(path)
+        check_text(path)
         # As in sentence-transformers, so that both truncate at the same length.
         longest = read_json(path / "sentence_bert_config.json").get("max_seq_length") or tokenizer.model_max_length
         longest = min(longest, max_tokens(config) or NO_LIMIT, NO_LIMIT)
@@ -74,16 +74,9 @@ def _check_tokenizer(tokenizer: TokenizersBackend, config: PreTrainedConfig, pat
         )
 
 
-def _check_text(path: Path) -> None:
+def check_text(path: Path) -> None:
     """Refuse a folder for which sentence-transformers would change sentences before tokenising them."""
     if read_json(path / "sentence_bert_config.json").get("do_lower_case"):
         raise UserError(
             f"{str(path)!r} lowercases sentences with `do_lower_case`; save it with a tokenizer that does so instead"
-        )
-    settings = read_json(path / "config_sentence_transformers.json")
-    prompt = settings.get("prompts", {}).get(settings.get("default_prompt_name"))
-    if prompt:
-        raise UserError(
-            f"{str(path)!r} puts the prompt {prompt!r} before every sentence by default, which is not supported; "
-            "set default_prompt_name in config_sentence_transformers.json to null to encode sentences as they are"
         )

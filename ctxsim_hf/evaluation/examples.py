@@ -11,9 +11,9 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ctxsim_hf.evaluation.correlation import check_scores, correlate, pearson, spearman
-from ctxsim_hf.evaluation.estimates import Estimate, bootstrap, undefined
 from ctxsim_hf.evaluation.label_measures import auc, average_precision, measure_labels
+from ctxsim_hf.runtime.correlation import check_scores, correlate, pearson, spearman
+from ctxsim_hf.runtime.estimates import Estimate, bootstrap, undefined
 
 
 class Similarity(Protocol):

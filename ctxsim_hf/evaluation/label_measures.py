@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ctxsim_hf.evaluation.correlation import check_scores
-from ctxsim_hf.evaluation.estimates import Estimate, bootstrap, undefined
+from ctxsim_hf.runtime.correlation import check_scores
+from ctxsim_hf.runtime.estimates import Estimate, bootstrap, undefined
 
 # Counts of pairs with label 1 and with label 0 by score, each (rows, distinct scores, the highest first) -> (rows,)
 LabelMeasure = Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ctxsim_hf.evaluation.estimates import Estimate, mean_estimate
 from ctxsim_hf.evaluation.examples import Examples, PairExamples, Similarity
 from ctxsim_hf.evaluation.ranking import describe_ranking
 from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.tasks import STS
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.estimates import Estimate, mean_estimate
 
 AVERAGE = "STS average"
 

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from ctxsim_hf.evaluation.estimates import Estimate, bootstrap
 from ctxsim_hf.evaluation.examples import Similarity, spread
 from ctxsim_hf.evaluation.ranking import top_documents
+from ctxsim_hf.runtime.estimates import Estimate, bootstrap
 
 DEPTH = 10
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from ctxsim_hf.evaluation.cases import Case
-from ctxsim_hf.evaluation.estimates import Estimate
 from ctxsim_hf.evaluation.paper_figures import paper_figure
 from ctxsim_hf.evaluation.results import AVERAGE, SystemResult, compare
 from ctxsim_hf.evaluation.tasks import STS
+from ctxsim_hf.runtime.estimates import Estimate
 
 Table = list[list[str]]  # rows of cells, the heading first
 _SHORT = {"average_precision": " (AP)", "ndcg_at_10": " (nDCG@10)"}  # beside the name of a task

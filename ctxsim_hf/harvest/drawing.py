@@ -10,7 +10,7 @@ split. No sentence is in two groups, so no pair occurs twice. A group holds two 
 | in different families, or one of them unrelated | `random` |
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,9 +72,17 @@ class Drawing:
         mix (`Mix`): What a group is made of.
         tokens (`tuple[int, int]`): Smallest and largest number of tokens of a sentence that may be drawn.
         seed (`int`): Random seed of the order in which sentences are drawn.
+        split_of: Maps hashes of sentences to places in `PAIR_SPLITS`.
     """
 
-    def __init__(self, index: ContextIndex, mix: Mix, tokens: tuple[int, int], seed: int) -> None:
+    def __init__(
+        self,
+        index: ContextIndex,
+        mix: Mix,
+        tokens: tuple[int, int],
+        seed: int,
+        split_of: Callable[[np.ndarray], np.ndarray] = split_of,
+    ) -> None:
         self.index, self.mix, self.seed = index, mix, seed
         lengths = index.chunks.lengths
         ordinary = np.flatnonzero((lengths >= tokens[0]) & (lengths <= tokens[1]))

@@ -22,15 +22,17 @@ TOKENS_PER_EVALUATION_BATCH = 8192
 class CrossTask:
     """The training task of a cross surrogate: what the loop needs to know."""
 
+    headline = "spearman"  # the figure that decides which weights are kept
+
     def __init__(self, arguments: SurrogateArguments, tokenizer: TokenizersBackend, data: SurrogateData) -> None:
         self.arguments, self.data, self.marks = arguments, data, PairMarks.of(tokenizer)
-        self.label_map = LabelMap.fit(arguments.labels, data.train.labels)
+        self.label_map = LabelMap.fit(str(arguments.labels), data.train.labels)
         self.targets = self.label_map.target(data.train.labels)
         longest = 2 * arguments.max_sentence_tokens + self.marks.size
         self.model = starting_model(CrossSurrogateModel, arguments, tokenizer, longest, data.train.sentences)
         if self.label_map != LabelMap():
             self.model.config.score_range = [self.label_map.low, self.label_map.high]
-        self._baselines = baseline_figures(data)
+        self.baselines = baseline_figures(data)
 
     def _lengths(self, rows: LabelledRows, members: np.ndarray) -> np.ndarray:
         """Return the number of tokens of each of these pairs."""
@@ -64,9 +66,22 @@ class CrossTask:
             arrays["token_type_ids"] = types
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
-    @torch.no_grad()
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         """Return the figures on the validation pairs."""
+        return self.figures(self.outcomes(model)) | self.baselines
+
+    def figures(self, outcomes: np.ndarray) -> dict[str, float]:
+        """Return the figures of these scores of the validation pairs."""
+        return agreement(outcomes, self.validation_labels, self.label_map)
+
+    @property
+    def validation_labels(self) -> np.ndarray:
+        """The labels of the validation pairs."""
+        return self.data.validation.labels
+
+    @torch.no_grad()
+    def outcomes(self, model: PreTrainedModel) -> np.ndarray:
+        """Return the score of each validation pair."""
         model.eval()
         rows = self.data.validation
         lengths = self._lengths(rows, rows.members)
@@ -74,4 +89,4 @@ class CrossTask:
         for batch in length_batches(lengths, np.zeros_like(lengths), TOKENS_PER_EVALUATION_BATCH, rng):
             tensors = {name: tensor.to(model.device) for name, tensor in self._encode(rows, batch).items()}
             scores[batch] = model(**tensors).logits[:, 0].cpu().double().numpy()
-        return agreement(scores, rows.labels, self.label_map) | self._baselines
+        return scores

@@ -5,6 +5,7 @@ Every export is compared with the model in torch before the stage is finished.
 
 import importlib.util
 import random
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -13,9 +14,10 @@ import numpy as np
 from tokenizers import Tokenizer
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, find_surrogate, fingerprint
+from ctxsim_hf.encoder.find_surrogate import ONNX_SETTINGS, default_prompt, find_surrogate, fingerprint, is_static
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.encoder.surrogate_folder import SurrogateFolder
+from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE
 from ctxsim_hf.encoder.torch_surrogate import TorchSurrogate
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -53,6 +55,8 @@ def run(arguments: ExportArguments) -> dict[str, Any]:
     path = find_surrogate(arguments.surrogate)
     if (path / ONNX_SETTINGS).exists():
         raise UserError(f"{str(path)!r} is an export already; expected the surrogate it was made from")
+    if is_static(path):
+        raise UserError(f"{str(path)!r} is a static surrogate, which needs no export: it runs without torch as it is")
     folder = SurrogateFolder.open(path)
     source = fingerprint(path)
     packages = ("onnx", "onnxruntime", "torch", "transformers")
@@ -84,10 +88,14 @@ def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str |
         "split_special_tokens": bool(tokenizer.split_special_tokens),  # tokenizer.json cannot hold it
         "vectors_of": source if precision is None else None,
     }
-    write_json(stage.folder / ONNX_SETTINGS, settings)
+    prompt = default_prompt(folder.path)
+    write_json(stage.folder / ONNX_SETTINGS, settings | ({"prompt": prompt} if prompt else {}))
+    if (folder.path / THRESHOLDS_FILE).exists():  # what a similarity means, which is the same for the export
+        shutil.copyfile(folder.path / THRESHOLDS_FILE, stage.folder / THRESHOLDS_FILE)
     exported = SentenceEncoder.from_pretrained(stage.folder)
     try:
-        found = compare(SentenceEncoder(TorchSurrogate(model), tokenizer, folder.max_tokens), exported, precision)
+        own = SentenceEncoder(TorchSurrogate(model), tokenizer, folder.max_tokens, prompt=prompt)
+        found = compare(own, exported, precision)
     except UserError:
         (stage.folder / "model.onnx").unlink()
         raise

@@ -12,6 +12,7 @@ adding nothing and learn to add something.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,32 +23,52 @@ from ctxsim_hf.text.letter_ngrams import BOUNDARY
 from ctxsim_hf.text.letters import letter_vectors
 
 REST = 2  # the last dimensions
-# From 0, vectors as they are, to 1, equal variance in every direction: 0.5 agreed best with the scores of Origin,
-# which are whitened over a few hundred sentences.
-WHITENING = 0.5
 LETTERS_IN = 4  # one dimension in so many at least is the letters', and what narrow vectors leave free
-LETTERS = 0.6  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
 WORD_START = "▁"  # sentencepiece's
+CONTINUES = "##"  # WordPiece's
 TOKENS_PER_SENTENCE = 20  # about: a token that is in most sentences says nothing
 
 
-def token_vectors(table: TokenTable, size: int, tokens: Sequence[str], weightless: Sequence[int]) -> torch.Tensor:
+@dataclass(frozen=True)
+class TableSettings:
+    """How a table becomes the vectors that a surrogate starts from."""
+
+    whitening: float | None = None  # from 0, as they are, to 1, equal variance in every direction; None: the table's
+    letters: float = 0.6  # strength of the letters beside the vectors: with more, neighbours in a text are less alike
+
+
+DEFAULT_TABLE = TableSettings()
+
+
+def token_vectors(
+    table: TokenTable,
+    size: int,
+    tokens: Sequence[str],
+    weightless: Sequence[int],
+    settings: TableSettings = DEFAULT_TABLE,
+) -> torch.Tensor:
     """Return for every token its weighted vector, on the principal axes that there is room for, and its letters; zeros
     if it is one of `weightless`: (tokens, size). A sentence is known by the sum over its tokens."""
-    vectors = _whiten(table)[:, : size - size // LETTERS_IN]
+    power = table.whitening if settings.whitening is None else settings.whitening
+    vectors = _whiten(table, power)[:, : size - size // LETTERS_IN]
     letters = _letters(tokens, table.frequencies, size - vectors.shape[1])
-    parts = [_evenly_long(vectors, table.frequencies), LETTERS * _evenly_long(letters, table.frequencies)]
+    parts = [_evenly_long(vectors, table.frequencies), settings.letters * _evenly_long(letters, table.frequencies)]
     known = torch.cat(parts, 1)
     known[weightless] = 0
     return known
 
 
 def token_states(
-    table: TokenTable, hidden_size: int, tokens: Sequence[str], weightless: Sequence[int]
+    table: TokenTable,
+    hidden_size: int,
+    tokens: Sequence[str],
+    weightless: Sequence[int],
+    settings: TableSettings = DEFAULT_TABLE,
 ) -> torch.Tensor:
     """Return a state for every token that LayerNorm leaves as it is, of length sqrt(hidden_size) and mean 0. The
     dimensions before the rest hold its `token_vectors`."""
-    known = token_vectors(table, hidden_size - 1 - REST, tokens, weightless)  # one dimension goes to the mean being 0
+    size = hidden_size - 1 - REST  # one dimension goes to the mean being 0
+    known = token_vectors(table, size, tokens, weightless, settings)
     states = known.new_zeros(len(known), hidden_size)
     states[:, :-REST] = known @ _zero_mean_basis(hidden_size - REST)
     squares = (states**2).sum(1)
@@ -73,11 +94,19 @@ def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> tor
 
     Tokens in angle brackets, bytes and marks, have no letters.
     """
-    letters = letter_vectors([token.replace(WORD_START, BOUNDARY) + BOUNDARY for token in tokens])
+    marks_continuations = any(token.startswith(CONTINUES) for token in tokens)
+    letters = letter_vectors([_bounded(token, marks_continuations) for token in tokens])
     directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
     idf = -(frequencies * TOKENS_PER_SENTENCE).log().clamp(max=0)
     idf[[place for place, token in enumerate(tokens) if token.startswith("<") and token.endswith(">")]] = 0
     return idf[:, None] * torch.from_numpy(letters @ directions)
+
+
+def _bounded(token: str, marks_continuations: bool) -> str:
+    """Return a token with spaces for the boundaries of words, which a vocabulary marks at the start or inside."""
+    if marks_continuations:
+        return token.removeprefix(CONTINUES) + BOUNDARY if token.startswith(CONTINUES) else BOUNDARY + token + BOUNDARY
+    return token.replace(WORD_START, BOUNDARY) + BOUNDARY
 
 
 def _evenly_long(vectors: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
@@ -85,15 +114,15 @@ def _evenly_long(vectors: torch.Tensor, frequencies: torch.Tensor) -> torch.Tens
     return vectors / (frequencies @ (vectors**2).sum(1)).sqrt()
 
 
-def _whiten(table: TokenTable) -> torch.Tensor:
-    """Return weighted token vectors on their principal axes, the strongest first, evened out by half. A token counts
-    as often as it occurs, since this is about sentences: sums of tokens."""
+def _whiten(table: TokenTable, power: float) -> torch.Tensor:
+    """Return weighted token vectors on their principal axes, the strongest first, evened out by a power. A token
+    counts as often as it occurs, since this is about sentences: sums of tokens."""
     shares = (table.frequencies * table.weights**2)[:, None]
     vectors = table.vectors - (shares * table.vectors).sum(0) / shares.sum()
     strengths, axes = torch.linalg.eigh((shares * vectors).T @ vectors / shares.sum())  # ascending
     axes = axes.flip(1)
     axes *= axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # the sign of an axis is arbitrary
-    scales = strengths.flip(0).clamp(min=1e-12) ** (-WHITENING / 2)
+    scales = strengths.flip(0).clamp(min=1e-12) ** (-power / 2)
     return table.weights[:, None] * (vectors @ axes) * scales
 
 

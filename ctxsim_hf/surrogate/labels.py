@@ -6,7 +6,7 @@ import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
 
-LABEL_KINDS = ("as-is", "stretched")
+LABEL_KINDS = ("as-is", "stretched", "start")
 TAIL = 0.001  # share of labels at either end that are cut to -1 and 1
 MAX_WEIGHT = 10.0  # relative to a label of median spread; the lowest weight is 1 / 10
 
@@ -19,8 +19,18 @@ class LabelMap:
     high: float = 1.0
 
     @classmethod
+    def matching(cls, labels: np.ndarray, cosines: np.ndarray) -> "LabelMap":
+        """Return the map that gives labels the mean and standard deviation of a model's cosines of the same pairs."""
+        deviation = float(cosines.std())
+        if not deviation > 0 or not labels.std() > 0:
+            raise UserError("--labels start needs pairs of different scores, and a start that tells them apart")
+        scale, middle = float(labels.std()) / deviation, float(cosines.mean())
+        low, high = (float(labels.mean()) + (end - middle) * scale for end in (-1, 1))
+        return cls(low, high)
+
+    @classmethod
     def fit(cls, kind: str, labels: np.ndarray) -> "LabelMap":
-        """Return the map of one of `LABEL_KINDS` for these labels."""
+        """Return the map for these labels: as-is, or stretched."""
         if kind == "as-is":
             _check_range(labels)
             return cls()

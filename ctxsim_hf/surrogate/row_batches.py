@@ -36,13 +36,14 @@ class RowCollator:
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
 
     def __call__(self, batch: np.ndarray) -> Tensors:
-        """Return the sentences of these rows once each, the longest first, and their places `members`."""
+        """Return the sentences of these rows once each, the longest first, their places `members`, and the labels."""
         present, places = np.unique(self.rows.members[batch], return_inverse=True)
         order = np.argsort(-self.lengths(present), kind="stable")
         place_of = np.empty_like(order)
         place_of[order] = np.arange(len(order))
         members = place_of[places].reshape(len(batch), -1)
-        return self.encode(present[order]) | {"members": torch.from_numpy(members)}
+        labels = torch.from_numpy(self.rows.labels[batch])
+        return self.encode(present[order]) | {"members": torch.from_numpy(members), "labels": labels}
 
     def batches(self, tokens_per_batch: int, rng: np.random.Generator) -> list[np.ndarray]:
         """Return the row numbers of each batch: every row once, groups in random order."""

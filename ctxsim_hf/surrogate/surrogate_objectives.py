@@ -34,6 +34,8 @@ class ObjectiveOutput(ModelOutput):
 class Objective(nn.Module):
     """A surrogate and the loss on its vectors. Only the surrogate is saved."""
 
+    headline = "accuracy"  # the figure that says how good the surrogate is
+
     def __init__(self, surrogate: SurrogateModel) -> None:
         super().__init__()
         self.surrogate = surrogate
@@ -83,9 +85,13 @@ class Objective(nn.Module):
         """Return the loss of a batch of rows."""
         raise NotImplementedError
 
-    def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        """Return figures on rows whose labels are on the scale of the data."""
+    def outcomes(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> np.ndarray:
+        """Return the cosine of each row, or whether it is right. Labels are on the scale of the data."""
         raise NotImplementedError
+
+    def figures(self, outcomes: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+        """Return figures of the outcomes of rows: by default the share that is right."""
+        return {self.headline: float(outcomes.mean())}
 
     def save_pretrained(self, folder: Path, state_dict: dict[str, torch.Tensor]) -> None:
         """Save the surrogate, without what only training needs."""
@@ -97,6 +103,8 @@ class Objective(nn.Module):
 class SimilarityObjective(Objective):
     """Train the cosine of a pair to be its score."""
 
+    headline = "spearman"
+
     def __init__(self, surrogate: SurrogateModel, loss: str, label_map: LabelMap) -> None:
         super().__init__(surrogate)
         self.loss_name, self.label_map = loss, label_map
@@ -107,8 +115,11 @@ class SimilarityObjective(Objective):
         given = () if weights is None else (weights,)
         return LOSSES[self.loss_name](cosines(vectors, members), labels, *given)
 
-    def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        return agreement(cosines(vectors, members).cpu().double().numpy(), labels, self.label_map)
+    def outcomes(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> np.ndarray:
+        return cosines(vectors, members).cpu().double().numpy()
+
+    def figures(self, outcomes: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+        return agreement(outcomes, labels, self.label_map)
 
 
 class ClassificationObjective(Objective):
@@ -127,9 +138,9 @@ class ClassificationObjective(Objective):
     ) -> torch.Tensor:
         return functional.cross_entropy(self._logits(vectors, members), labels.long())
 
-    def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        found = self._logits(vectors, members).argmax(1).cpu().numpy()
-        return {"accuracy": float((found == labels).mean())}
+    def outcomes(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self._logits(vectors, members).argmax(1).cpu().numpy() == labels
+        return found
 
 
 class TripletObjective(Objective):
@@ -146,7 +157,6 @@ class TripletObjective(Objective):
         anchor, positive, negative = (functional.normalize(vectors[places]) for places in members.T)
         return functional.triplet_margin_loss(anchor, positive, negative, margin=self.margin)
 
-    def figures(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> dict[str, float]:
-        """Return the accuracy by cosine, the similarity of a surrogate."""
-        nearer = cosines(vectors, members[:, [0, 1]]) > cosines(vectors, members[:, [0, 2]])
-        return {"accuracy": float(nearer.cpu().double().mean())}
+    def outcomes(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> np.ndarray:
+        """Return whether the positive is nearer by cosine, the similarity of a surrogate."""
+        return (cosines(vectors, members[:, [0, 1]]) > cosines(vectors, members[:, [0, 2]])).cpu().numpy()

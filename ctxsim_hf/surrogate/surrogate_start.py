@@ -20,12 +20,14 @@ from ctxsim_hf.context_models.context_data import check_vocabulary
 from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.context_models.registry import context_model_class, model_type_of
-from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
-from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel, static_surrogate
+from ctxsim_hf.encoder.plain_encoder import classifier_class, encoder_class, max_tokens
+from ctxsim_hf.encoder.static_encoder import StaticConfig
+from ctxsim_hf.encoder.surrogate_folder import check_text
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_model
-from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
-from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
+from ctxsim_hf.surrogate.generator_start import TableSettings, start_as_mean, token_states, token_vectors
+from ctxsim_hf.surrogate.training_arguments import STATIC, SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
 from ctxsim_hf.text.tokenized import TokenizedSentences
 
@@ -34,6 +36,17 @@ DROPOUT_NAMES = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"),
     *("attention_dropout", "embedding_dropout", "mlp_dropout"),
 )
+
+
+def read_tokenizer(name: str) -> TokenizersBackend:
+    """Open a tokenizer by its folder or id. A folder of model2vec has tokenizer.json alone."""
+    if not (path := Path(name) / "tokenizer.json").exists() or (Path(name) / "tokenizer_config.json").exists():
+        opened: TokenizersBackend = AutoTokenizer.from_pretrained(name)
+        return opened
+    tokenizer = TokenizersBackend(tokenizer_file=str(path))
+    tokenizer.backend_tokenizer.no_truncation()  # which the file may hold
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
 
 
 def starting_model(
@@ -45,16 +58,37 @@ def starting_model(
 ) -> Any:
     """Return a model of this kind for inputs of up to `longest` tokens. The training `sentences` say how often a token
     occurs, where the vectors it starts from do not."""
+    if arguments.kind == STATIC:
+        return _static_model(arguments, tokenizer, sentences)
     if arguments.init:
         model = _from_checkpoint(kind, arguments, tokenizer, longest)
     else:
         model = kind(_new_config(arguments, tokenizer, longest))
         if arguments.token_embeddings:
             table = _token_table(arguments.token_embeddings, tokenizer, sentences)
-            _set_token_embeddings(model, table, tokenizer)
+            _set_token_embeddings(model, table, tokenizer, arguments.table_settings)
     if arguments.gradient_checkpointing:
         model.gradient_checkpointing_enable()
     return model
+
+
+def _static_model(
+    arguments: SurrogateArguments, tokenizer: TokenizersBackend, sentences: TokenizedSentences
+) -> SurrogateModel:
+    """Return a surrogate that is the mean of its tokens' vectors."""
+    if arguments.init:
+        model: SurrogateModel = SurrogateModel.from_pretrained(arguments.init)
+        if len(tokenizer) > model.config.vocab_size:
+            check_vocabulary(model.config.vocab_size, tokenizer, f"the static model {arguments.init!r}")
+        _check_same_tokens(arguments.init, tokenizer)
+        return model
+    if not arguments.token_embeddings:
+        return SurrogateModel(StaticConfig(vocab_size=len(tokenizer), hidden_size=int(arguments.hidden_size or 0)))
+    table = _token_table(arguments.token_embeddings, tokenizer, sentences)
+    tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    special = tokenizer.all_special_ids
+    vectors = token_vectors(table, int(arguments.hidden_size or 0), tokens, special, arguments.table_settings)
+    return static_surrogate(SurrogateModel, vectors)
 
 
 def _new_config(arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int) -> RobertaConfig:
@@ -96,13 +130,12 @@ def _from_checkpoint(
 
 
 def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: str) -> None:
-    if kind is SurrogateModel:
-        try:
-            encoder_class(config)
-        except UserError as error:
-            raise UserError(f"--init {name!r} cannot start a surrogate: {error}") from error
-    elif config.model_type != RobertaConfig.model_type:
-        raise UserError(f"--init of a cross surrogate must be a RoBERTa checkpoint, {name!r} is a {config.model_type}")
+    try:
+        (encoder_class if kind is SurrogateModel else classifier_class)(config)
+    except UserError as error:
+        raise UserError(f"--init {name!r} cannot start a surrogate: {error}") from error
+    if Path(name).is_dir():
+        check_text(Path(name))
 
 
 def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSentences) -> TokenTable:
@@ -122,13 +155,15 @@ def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSe
 
 
 @torch.no_grad()
-def _set_token_embeddings(model: Any, table: TokenTable, tokenizer: TokenizersBackend) -> None:
+def _set_token_embeddings(
+    model: Any, table: TokenTable, tokenizer: TokenizersBackend, settings: TableSettings
+) -> None:
     """Let a surrogate start as the mean of these vectors and their letters. A cross surrogate, which takes no mean,
     starts with them as strong as RoBERTa starts its own."""
     own = model.base_model.embeddings.word_embeddings.weight
     marks = [tokenizer.bos_token_id, tokenizer.eos_token_id]  # which are in every sentence
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(own))))
-    own.copy_(token_states(table, own.shape[1], tokens, marks))
+    own.copy_(token_states(table, own.shape[1], tokens, marks, settings))
     own[tokenizer.pad_token_id] = 0
     if isinstance(model, SurrogateModel):
         start_as_mean(model.base_model)
@@ -146,7 +181,7 @@ def _read_config(name: str) -> Any:
 
 def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
     if (Path(name) / "tokenizer.json").exists():
-        theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
+        theirs, ours = read_tokenizer(name).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):
             raise UserError(
                 f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {name!r}; "

@@ -5,20 +5,20 @@
 | objective | trains on |
 |---|---|
 | pairs | `--pairs`: the scores of a harvest |
-| cross | the same, reading both sentences of a pair at once |
+| teacher | `--vectors`: an origin's vectors of sentences, whose dot products are its scores |
+| cross | `--pairs`, reading both sentences of a pair at once |
 | sts, nli, triplet | human labels in public datasets, usually with a surrogate as `--init`: see public_data.py |
 | afs | the same, by ten-fold cross-validation: see cross_validation.py |
 """
 
 from typing import Any
 
-from transformers import AutoTokenizer
-
+from ctxsim_hf.surrogate.above_start import MeasuredTask, train_above_start
 from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
+from ctxsim_hf.surrogate.surrogate_start import read_tokenizer
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
-from ctxsim_hf.train.loop import TrainingTask
 from ctxsim_hf.train.training_stage import run_training
 
 COMMAND = "train surrogate"
@@ -31,10 +31,10 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
     inputs["data"] = source.describe()
     if arguments.objective == "afs" and arguments.fold is None:
         return cross_validate(COMMAND, arguments, inputs, run)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
+    tokenizer = read_tokenizer(str(arguments.tokenizer))
     data = source.open(tokenizer, inputs["tokenizer"]["xxh3_128"])
 
-    def make_task() -> TrainingTask:
+    def make_task() -> MeasuredTask:
         return (CrossTask if arguments.objective == "cross" else SiameseTask)(arguments, tokenizer, data)
 
-    return run_training(COMMAND, arguments, inputs, tokenizer, make_task)
+    return run_training(COMMAND, arguments, inputs, tokenizer, make_task, train_above_start)

@@ -9,19 +9,26 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.causal.loading import GGUF
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
+from ctxsim_hf.encoder.find_surrogate import is_static
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder, locate
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
-from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
+from ctxsim_hf.runtime.validation import Count, CountOrZero, NonNegative, OneOf, Share
+from ctxsim_hf.surrogate.generator_start import DEFAULT_TABLE, TableSettings
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
 from ctxsim_hf.surrogate.surrogate_losses import LOSSES
+from ctxsim_hf.surrogate.teacher_data import VectorFolder
 from ctxsim_hf.train.loop_arguments import LoopArguments
 
 HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
-OBJECTIVES = (*HARVEST_OBJECTIVES, *PUBLIC_OBJECTIVES)
+TEACHER = "teacher"  # trains on the vectors of an origin
+OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
+ENCODER, STATIC = KINDS = ("encoder", "static")
+STATIC_SIZE, STATIC_RATE = 1024, 5e-4  # width of a new static surrogate, and its learning rate
+BEST, LAST = KEEP = ("best", "last")
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 
@@ -33,6 +40,7 @@ class SurrogateArguments(LoopArguments):
         default="pairs", help=f"What to learn: {', '.join(OBJECTIVES)}."
     )
     pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or the id of such a dataset.")
+    vectors: str | None = HfArg(default=None, help="For --objective teacher: folder made by ctxsim harvest-vectors.")
     data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: Preset | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
@@ -41,6 +49,19 @@ class SurrogateArguments(LoopArguments):
         default=None,
         help="Start as the weighted mean of a sentence's tokens: vectors of this light generator, or of this causal "
         "language model, which reads every token once; and the tokens' letters.",
+    )
+    kind: Annotated[str, OneOf(KINDS)] | None = HfArg(
+        default=None,
+        help="encoder; or static, the mean of the tokens' vectors, thousands of sentences a second. By default what "
+        "--init is, or encoder.",
+    )
+    whitening: Share | None = HfArg(
+        default=None,
+        help="--token-embeddings: power by which directions of the vectors are evened out; by default 0.7 for a "
+        "language model, 0.5 for a light generator.",
+    )
+    letters: NonNegative | None = HfArg(
+        default=None, help="--token-embeddings: strength of the letters; by default 0.6, or 1 for a static surrogate."
     )
     hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: Count | None = HfArg(default=None, help="Layers; by default the preset's.")
@@ -57,12 +78,19 @@ class SurrogateArguments(LoopArguments):
     loss: Annotated[str, OneOf(LOSSES)] = HfArg(
         default="l2", help=f"Loss on the cosines: {', '.join(LOSSES)}; l2 is the paper's."
     )
-    labels: Annotated[str, OneOf(LABEL_KINDS)] = HfArg(
-        default="as-is", help="as-is; or stretched, which maps the range of the scores to [-1, 1]."
+    labels: Annotated[str, OneOf(LABEL_KINDS)] | None = HfArg(
+        default=None,
+        help="as-is; stretched, which maps the range of the scores to [-1, 1]; or start, which gives them the mean "
+        "and deviation of the start's own cosines. By default as-is, or start for --objective teacher with a start.",
     )
     weight_by_spread: bool = HfArg(default=False, help="l2: weigh a pair by 1 / spread^2, within bounds.")
     margin: Annotated[float, Gt(0), Lt(2)] = HfArg(
         default=1.0, help="triplet: by how much nearer the positive should be; distances of unit vectors are 0 to 2."
+    )
+    keep: Annotated[str, OneOf(KEEP)] | None = HfArg(
+        default=None,
+        help="Weights to write: best, those of the best evaluation, or of the start if none beats it; or last. By "
+        "default best, but last for afs, whose evaluation is the test.",
     )
     folds: Annotated[int, Ge(2)] = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
     fold: CountOrZero | None = HfArg(default=None, help="afs: hold out only this part, from 0, and keep the model.")
@@ -71,6 +99,7 @@ class SurrogateArguments(LoopArguments):
     unrecorded: ClassVar[tuple[str, ...]] = (
         *LoopArguments.unrecorded,
         "pairs",
+        "vectors",
         "data_root",
         "tokenizer",
         "init",
@@ -84,18 +113,38 @@ class SurrogateArguments(LoopArguments):
         if (self.pairs is None) == (self.objective in HARVEST_OBJECTIVES):
             wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")
+        if (self.vectors is None) == (self.objective == TEACHER):
+            wanted = "needs --vectors" if self.vectors is None else "does not read vectors; leave out --vectors"
+            raise UserError(f"--objective {self.objective} {wanted}")
+        self.keep = self.keep or (LAST if self.objective == "afs" else BEST)
+        self._settle_labels()
         if self.weight_by_spread and (self.loss != "l2" or self.objective != "pairs"):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
         if self.objective in ("cross", "nli", "triplet") and self.loss != "l2":
             raise UserError(f"--objective {self.objective} has a loss of its own; leave out --loss {self.loss}")
-        self._settle_start()
+        self.kind = self.kind or (STATIC if self.init and is_static(Path(self.init)) else ENCODER)
+        if self.kind == STATIC:
+            self._settle_static()
+        else:
+            self._settle_start()
+        self.tokenizer = self.tokenizer or self.init
+        if self.tokenizer is None:
+            raise UserError("expected a tokenizer; name one with --tokenizer")
+
+    def _settle_labels(self) -> None:
+        has_start = self.init is not None or self.token_embeddings is not None
+        if self.labels is None:
+            self.labels = "start" if self.objective == TEACHER and has_start else "as-is"
+        if self.labels == "start" and (not has_start or self.objective == "cross"):
+            raise UserError("--labels start needs a start with vectors, by --init or --token-embeddings")
 
     def _settle_start(self) -> None:
         if self.init:
             if given := [name for name in (*SIZES, "preset", "token_embeddings") if getattr(self, name) is not None]:
                 flag = given[0].replace("_", "-")
                 raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{flag}")
-            self.learning_rate = self.learning_rate or 1e-4  # the paper's
+            # The paper's, or, where every pair of a batch is a label, smaller steps.
+            self.learning_rate = self.learning_rate or (2e-5 if self.objective == TEACHER else 1e-4)
         else:
             self.preset = self.preset or "light"
             if self.token_embeddings:  # small steps and no dropout, to keep what the vectors know
@@ -105,12 +154,32 @@ class SurrogateArguments(LoopArguments):
             fill_from_preset(self, "surrogate")
             if self.hidden_size % self.heads:  # type: ignore[operator]
                 raise UserError(f"--hidden-size {self.hidden_size} is not a multiple of --heads {self.heads}")
-        self.tokenizer = self.tokenizer or self.init
-        if self.tokenizer is None:
-            raise UserError("expected a tokenizer; name one with --tokenizer")
 
-    def source(self) -> PairFolder | PublicRows:
+    def _settle_static(self) -> None:
+        given = [name for name in (*SIZES[1:], "preset", "dropout") if getattr(self, name) is not None]
+        if self.init:
+            given += [name for name in ("hidden_size", "token_embeddings") if getattr(self, name) is not None]
+            if not is_static(Path(self.init)):
+                raise UserError(
+                    f"--kind static starts from a StaticEmbedding or a model of model2vec, not {self.init!r}"
+                )
+        else:
+            self.hidden_size = self.hidden_size or STATIC_SIZE
+        if given or self.objective == "cross":
+            flag = f"--{given[0].replace('_', '-')}" if given else "--objective cross"
+            raise UserError(f"a static surrogate is a table of token vectors; leave out {flag}")
+        self.learning_rate = self.learning_rate or STATIC_RATE
+
+    @property
+    def table_settings(self) -> TableSettings:
+        """How the vectors of --token-embeddings are made into a start."""
+        default = 1.0 if self.kind == STATIC else DEFAULT_TABLE.letters
+        return TableSettings(self.whitening, default if self.letters is None else self.letters)
+
+    def source(self) -> PairFolder | VectorFolder | PublicRows:
         """Open the data to train on."""
+        if self.vectors is not None:
+            return VectorFolder.find(self.vectors)
         if self.pairs is not None:
             return PairFolder.find(self.pairs)
         return PublicRows.read(self.objective, self.data_root, self.fold or 0, self.folds)
@@ -137,6 +206,6 @@ def _describe_model(model: str) -> Any:
     place = Path(locate(model))
     if not place.exists():
         return model
-    patterns = ("config.json", SETTINGS_FILE, "*.safetensors", GGUF)
+    patterns = ("config.json", "modules.json", SETTINGS_FILE, "*.safetensors", GGUF)
     paths = [place] if place.is_file() else sorted({path for pattern in patterns for path in place.glob(pattern)})
     return {path.name: describe_file(path) for path in paths}

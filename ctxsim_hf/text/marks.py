@@ -69,7 +69,9 @@ class PairMarks:
         framed = tokenizer([probe], [probe], add_special_tokens=True, return_token_type_ids=True)
         before, rest = _around(bare, framed["input_ids"][0])
         between, after = _around(bare, rest)
-        return cls(before, between, after, tokenizer.pad_token_id, framed["token_type_ids"][0][-1])
+        reads_types = "token_type_ids" in tokenizer.model_input_names
+        second_type = framed["token_type_ids"][0][-1] if reads_types else 0
+        return cls(before, between, after, tokenizer.pad_token_id, second_type)
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ inputs, so every stage after the first finds them there.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,9 +134,9 @@ def find_tokenizer_file(folder: str | Path) -> Path:
 
 def tokenize_sentences(tokenizer: "TokenizersBackend", sentences: Sequence[str]) -> TokenizedSentences:
     """Tokenise any sentences, in memory."""
-    rows = [np.array(row, dtype=np.int64) for batch in encode_batches(tokenizer, list(sentences)) for row in batch]
-    tokens = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
-    return TokenizedSentences(tokens, starts_of(np.array([len(row) for row in rows], dtype=np.int64)))
+    rows = [row for batch in encode_batches(tokenizer, list(sentences)) for row in batch]
+    starts = starts_of(np.fromiter(map(len, rows), np.int64, len(rows)))
+    return TokenizedSentences(np.fromiter(chain.from_iterable(rows), np.int64, int(starts[-1])), starts)
 
 
 def tokenize_chunks(

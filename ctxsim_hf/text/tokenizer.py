@@ -25,11 +25,13 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.stage import Stage, read_stage, verify_files
-from ctxsim_hf.runtime.validation import Count, Seed
+from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
+from ctxsim_hf.text.word_tokenizer import train_word_tokenizer
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, as in RoBERTa; <mask> comes last
 MASK_TOKEN = "<mask>"
+TOKENS = ("pieces", "words")
 NUM_BYTES = 256
 # Every printable ASCII character is a piece, whatever the corpus, so that plain text never needs byte fallback.
 ASCII = "".join(character for character in string.printable if not character.isspace())
@@ -41,6 +43,10 @@ class TokenizerArguments(StageArguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk.")
     vocab_size: Annotated[int, Ge(MIN_VOCABULARY)] = HfArg(
         default=16_000, help="Size of the vocabulary, special tokens included."
+    )
+    tokens: Annotated[str, OneOf(TOKENS)] = HfArg(
+        default="pieces",
+        help="pieces: sentencepiece's. words: whole words, and pieces of rare ones; for static surrogates.",
     )
     lowercase: bool = HfArg(default=False, help="Lowercase text in the tokenizer.")
     max_sample_sentences: Count = HfArg(
@@ -64,7 +70,11 @@ def run(arguments: TokenizerArguments) -> dict[str, Any]:
             normalizer = build_normalizer(arguments.lowercase)
             share = arguments.max_sample_sentences / max(1, chunked["counts"]["sentences"]["train"])
             sample = _Sample(Path(arguments.chunks), share, arguments.seed, normalizer)
-            tokenizer = build_tokenizer(train_sentencepiece(sample, arguments.vocab_size - 1), normalizer)
+            if arguments.tokens == "words":
+                tokenizer = train_word_tokenizer(sample, arguments.vocab_size, normalizer, SPECIAL_TOKENS, MASK_TOKEN)
+                tokenizer.post_processor = build_marks()
+            else:
+                tokenizer = build_tokenizer(train_sentencepiece(sample, arguments.vocab_size - 1), normalizer)
             save_tokenizer(tokenizer, stage.folder, arguments.max_length)
             stage.finish({"vocabulary": tokenizer.get_vocab_size(), "sample_sentences": sample.sentences})
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
@@ -169,12 +179,17 @@ def build_tokenizer(model: SentencePieceProcessor, normalizer: normalizers.Norma
         [decoders.ByteFallback(), decoders.Metaspace(prepend_scheme="always"), decoders.Fuse()]
     )
     tokenizer.add_special_tokens([*SPECIAL_TOKENS, AddedToken(MASK_TOKEN, lstrip=True)])
-    tokenizer.post_processor = TemplateProcessing(
+    tokenizer.post_processor = build_marks()
+    return tokenizer
+
+
+def build_marks() -> TemplateProcessing:
+    """Return the template of the special tokens around sentences, RoBERTa's."""
+    return TemplateProcessing(
         single="<s> $A </s>",
         pair="<s> $A </s> </s> $B </s>",
         special_tokens=[("<s>", 0), ("</s>", 2)],
     )
-    return tokenizer
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:

@@ -13,15 +13,23 @@ import pytest
 import torch
 from made_up import make_text
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from tiny_surrogate import mixed_sentences
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 from tokenizers.processors import TemplateProcessing
 from topic_pairs import write_pairs
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, TokenizersBackend
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    TokenizersBackend,
+)
 
-from ctxsim_hf import SentenceEncoder, SurrogateModel
+from ctxsim_hf import CrossSurrogateModel, SentenceEncoder, SurrogateModel
+from ctxsim_hf.registration import transformers_class
 
 Run = Callable[..., tuple[int, str, str]]
 KINDS = ("bert", "distilbert", "modernbert", "mpnet", "xlm-roberta", "deberta-v2", "electra")
@@ -87,6 +95,7 @@ def trained(corpus: Path, starts: Path, tmp_path_factory: pytest.TempPathFactory
     for kind in KINDS:
         words = ["train", "surrogate", "--init", starts / kind, "--pairs", pairs, "--output", folder / kind]
         steps = ["--max-steps", 3, "--learning-rate", 1e-2, "--max-sentence-tokens", 30, "--tokens-per-batch", 600]
+        steps += ["--keep", "last"]
         assert main([str(word) for word in [*words, *steps]]) == 0
     return folder
 
@@ -111,7 +120,7 @@ root, order, *kinds = sys.argv[1:]
 if order == "ours first":
     import ctxsim_hf
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 expected = json.load(open(root + "/expected.json"))
 if order == "theirs first":
@@ -243,14 +252,61 @@ def test_gradient_checkpointing_changes_no_weight(corpus: Path, ctxsim: Run, sta
     torch.testing.assert_close(first, second)
 
 
-def test_what_is_no_encoder_of_text_cannot_start_one(ctxsim: Run, corpus: Path, starts: Path, tmp_path: Path) -> None:
+def test_what_is_no_encoder_of_text_cannot_start_one(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
     pairs = write_pairs(corpus, tmp_path / "pairs", train_groups=4)
     make_tokenizer("bert").save_pretrained(tmp_path / "vit")
     AutoConfig.for_model("vit").save_pretrained(tmp_path / "vit")
     words = ("train", "surrogate", "--pairs", pairs, "--output", tmp_path / "out")
-    code, _, err = ctxsim(*words, "--init", tmp_path / "vit")
-    assert (
-        code == 2 and "cannot start a surrogate: expected an encoder of text such as BERT or RoBERTa, got a vit" in err
+    expected = "cannot start a surrogate: expected an encoder of text such as BERT or RoBERTa, got a vit"
+    for objective in ("pairs", "cross"):
+        code, _, err = ctxsim(*words, "--objective", objective, "--init", tmp_path / "vit")
+        assert code == 2 and expected in err
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert", "mpnet"])
+def test_a_cross_surrogate_of_any_encoder(ctxsim: Run, corpus: Path, starts: Path, tmp_path: Path, kind: str) -> None:
+    pairs = write_pairs(corpus, tmp_path / "pairs", train_groups=2)
+    words = ["train", "surrogate", "--objective", "cross", "--init", starts / kind, "--pairs", pairs]
+    steps = ["--max-steps", 2, "--max-sentence-tokens", 16, "--tokens-per-batch", 600, "--keep", "last"]
+    code, _, err = ctxsim(*map(str, [*words, *steps, "--output", tmp_path / "cross"]))
+    assert code == 0, err
+    config = json.loads((tmp_path / "cross/config.json").read_text())
+    assert (config["model_type"], config["architectures"]) == (kind, ["CrossSurrogateModel"])
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "cross").eval()
+    assert type(model) is CrossSurrogateModel
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "cross")
+    first, second = SENTENCES[:4], SENTENCES[4:8]
+    with torch.no_grad():
+        batch = tokenizer(first, second, return_tensors="pt", padding=True, truncation=True, max_length=MAX_TOKENS)
+        scores = model(**batch).logits[:, 0].numpy()
+    theirs = CrossEncoder(str(tmp_path / "cross"), device="cpu").predict(list(zip(first, second, strict=True)))
+    np.testing.assert_allclose(theirs, scores, atol=1e-5)
+    plain = transformers_class("MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING", kind).from_pretrained(tmp_path / "cross")
+    with torch.no_grad():
+        np.testing.assert_allclose(plain.eval()(**batch).logits[:, 0].numpy(), scores, atol=1e-5)
+
+
+def test_max_pooling_prompts_and_length_of_a_start_are_kept(
+    ctxsim: Run, corpus: Path, starts: Path, tmp_path: Path
+) -> None:
+    transformer = Transformer(str(starts / "bert"), max_seq_length=30)
+    prompts = {"query": "find: "}
+    start = SentenceTransformer(
+        modules=[transformer, Pooling(16, pooling_mode="max")],
+        prompts=prompts,
+        default_prompt_name="query",
+        device="cpu",
     )
-    code, _, err = ctxsim(*words, "--objective", "cross", "--init", starts / "bert")
-    assert code == 2 and "--init of a cross surrogate must be a RoBERTa checkpoint" in err
+    start.save(str(tmp_path / "start"))
+    pairs = write_pairs(corpus, tmp_path / "pairs", train_groups=2)
+    words = ["train", "surrogate", "--init", tmp_path / "start", "--pairs", pairs, "--max-steps", 2]
+    steps = ["--max-sentence-tokens", 20, "--tokens-per-batch", 600, "--learning-rate", 1e-9]
+    code, _, err = ctxsim(*map(str, [*words, *steps, "--output", tmp_path / "out"]))
+    assert code == 0, err
+    found = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    assert (found.prompts["query"], found.default_prompt_name, found.max_seq_length) == ("find: ", "query", 30)
+    expected = start.encode(SENTENCES)
+    np.testing.assert_allclose(found.encode(SENTENCES), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        SentenceEncoder.from_pretrained(tmp_path / "out").encode(SENTENCES), expected, atol=1e-4
+    )

@@ -261,7 +261,7 @@ def with_a_smaller_vocabulary(folder: Path) -> None:
 
 
 def with_another_pooling(folder: Path) -> None:
-    change_json(folder / "1_Pooling/config.json", pooling_mode_mean_tokens=False, pooling_mode_max_tokens=True)
+    change_json(folder / "1_Pooling/config.json", pooling_mode_mean_tokens=False, pooling_mode_lasttoken=True)
 
 
 def with_two_poolings(folder: Path) -> None:
@@ -272,11 +272,6 @@ def with_a_dense_layer(folder: Path) -> None:
     modules = json.loads((folder / "modules.json").read_text())
     modules.append({"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
     (folder / "modules.json").write_text(json.dumps(modules))
-
-
-def with_a_prompt(folder: Path) -> None:
-    prompts = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
-    change_json(folder / "config_sentence_transformers.json", **prompts)
 
 
 def with_lowercasing(folder: Path) -> None:
@@ -304,10 +299,12 @@ def with_a_cross_surrogate(folder: Path) -> None:
             with_a_smaller_vocabulary,
             "is not that of the model: it has .* tokens and the pad id 1, the model 100 and 1",
         ),
-        (with_another_pooling, "expected an encoder with mean or cls pooling, .*, found .*pooling_mode_max_tokens"),
-        (with_two_poolings, r"expected an encoder with mean or cls pooling, .*, found .*\['mean', 'cls'\]"),
+        (
+            with_another_pooling,
+            "expected an encoder with mean, cls or max pooling, .*, found .*_mode_lasttoken",
+        ),
+        (with_two_poolings, r"expected an encoder with mean, cls or max pooling, .*, found .*\['mean', 'cls'\]"),
         (with_a_dense_layer, "found Transformer, Pooling, Dense; open it with sentence-transformers instead"),
-        (with_a_prompt, "puts the prompt 'find: ' before every sentence by default, which is not supported"),
         (with_lowercasing, "lowercases sentences with `do_lower_case`"),
         (with_room_for_marks_only, "has room for 2 tokens, and 2 of them are special tokens"),
         (with_more_layers_than_weights, "is incomplete: it lacks 16 weights, e.g. encoder"),
@@ -344,3 +341,21 @@ def test_command_errors(ctxsim: Run, folder: Path, tmp_path: Path) -> None:
     code, _, err = ctxsim(*flags)
     assert code == 2 and "line 2: expected UTF-8" in err
     assert not (tmp_path / "vectors.npy").exists()
+
+
+def test_a_default_prompt_is_put_before_every_sentence(folder: Path, tmp_path: Path, ctxsim: Run) -> None:
+    shutil.copytree(folder, tmp_path / "prompted")
+    prompts = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
+    change_json(tmp_path / "prompted/config_sentence_transformers.json", **prompts)
+    encoder = SentenceEncoder.from_pretrained(tmp_path / "prompted")
+    peer = SentenceTransformer(str(tmp_path / "prompted"), device="cpu")
+    sentences = mixed_sentences(6)
+    found = encoder.encode(sentences)
+    np.testing.assert_allclose(found, peer.encode(sentences), atol=1e-5)
+    plain = SentenceEncoder.from_pretrained(folder)
+    np.testing.assert_allclose(found, plain.encode([f"find: {sentence}" for sentence in sentences]), atol=1e-5)
+    assert encoder.fingerprint != plain.fingerprint
+    code, _, err = ctxsim("export", "--surrogate", str(tmp_path / "prompted"), "--output", str(tmp_path / "onnx"))
+    assert code == 0, err
+    exported = SentenceEncoder.from_pretrained(tmp_path / "onnx").encode(sentences)
+    np.testing.assert_allclose(exported, encoder.encode(sentences, normalize_embeddings=True), atol=1e-4)

@@ -12,12 +12,12 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ctxsim_hf import evaluate_similarity
-from ctxsim_hf.evaluation.estimates import NUM_RESAMPLES
 from ctxsim_hf.evaluation.examples import GradedPairs, LabelledPairs
 from ctxsim_hf.evaluation.label_measures import auc, average_precision, measure_labels
 from ctxsim_hf.evaluation.own_data import split_name
 from ctxsim_hf.evaluation.own_pairs import load_pairs
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.estimates import NUM_RESAMPLES
 
 Run = Callable[..., tuple[int, str, str]]
 

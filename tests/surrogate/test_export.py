@@ -13,6 +13,7 @@ import pytest
 from tiny_surrogate import MAX_TOKENS, mixed_sentences
 
 from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import verify_files
 from ctxsim_hf.surrogate import export_command
@@ -195,3 +196,14 @@ def test_an_export_searches_what_its_model_indexed(
     assert hits[0][0].place == 3
     with pytest.raises(UserError, match=r"was made by the surrogate .* with other weights than"):
         SearchIndex(tmp_path / "index", SentenceEncoder.from_pretrained(exported_int8))
+
+
+@pytest.mark.parametrize("precision", [None, "int8"])
+def test_what_a_score_means_survives(folder: Path, tmp_path: Path, ctxsim: Run, precision: str | None) -> None:
+    shutil.copytree(folder, tmp_path / "known")
+    Thresholds.from_scores(np.linspace(-1, 0.2, 50), np.linspace(0, 0.9, 50)).save(tmp_path / "known")
+    flags = ["--quantize", precision] if precision else []
+    assert ctxsim("export", "--surrogate", str(tmp_path / "known"), "--output", str(tmp_path / "onnx"), *flags)[0] == 0
+    code, out, err = ctxsim("similarity", "one sentence", "one sentence", "--surrogate", str(tmp_path / "onnx"))
+    assert code == 0, err
+    assert "above 100 % of random pairs of sentences and 100 % of adjacent ones" in out

@@ -100,7 +100,7 @@ def test_triplet_by_hand() -> None:
     expected = max(0.0, ((a - p).norm() - (a - n).norm() + 10).item())
     loss = objective(IDS, MASK, torch.tensor([[0, 1, 2]]), torch.zeros(1)).loss
     assert loss.item() == pytest.approx(expected, abs=1e-4) and expected > 0
-    nearer = objective.figures(
+    nearer = objective.outcomes(
         torch.tensor([[1.0, 0], [1, 0.1], [0, 1]]), torch.tensor([[0, 1, 2], [0, 2, 1]]), np.zeros(2)
     )
-    assert nearer == {"accuracy": 0.5}
+    assert nearer.tolist() == [True, False] and objective.figures(nearer, np.zeros(2)) == {"accuracy": 0.5}

@@ -24,8 +24,7 @@ from transformers import AutoModel, AutoTokenizer, RobertaForMaskedLM
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorConfig, LightContextGeneratorModel
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
-from ctxsim_hf.surrogate import generator_start
-from ctxsim_hf.surrogate.generator_start import token_states
+from ctxsim_hf.surrogate.generator_start import TableSettings, token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
@@ -159,6 +158,33 @@ def test_two_processes_follow_the_loss_of_one(ctxsim: Run, corpus: Path, pairs: 
     assert losses[1] == pytest.approx(losses[0], abs=1e-4) and len(losses[1]) == 10
 
 
+def test_a_start_that_is_not_beaten_is_what_is_written(
+    ctxsim: Run, corpus: Path, pairs: Path, trained: Path, tmp_path: Path
+) -> None:
+    """A rate far too high spoils the weights, so the start is kept; with --keep last, the spoiled ones are."""
+    found = {}
+    for keep in ("best", "last"):
+        flags = ["--init", trained, "--pairs", pairs, "--learning-rate", 0.3, "--max-steps", 6, "--keep", keep]
+        sizes = ["--tokens-per-batch", 600, "--max-sentence-tokens", 30, "--eval-every", 2, "--log-every", 2]
+        code, out, err = ctxsim("train", "surrogate", *flags, *sizes, "--output", tmp_path / keep)
+        assert code == 0, err
+        assert ("so the start is what is written" in out + err) == (keep == "best")
+        found[keep] = metrics(tmp_path / keep)
+    start, best, last = (SentenceEncoder.from_pretrained(p) for p in (trained, tmp_path / "best", tmp_path / "last"))
+    sentences = sentences_by_topic(corpus)[0][:5]
+    np.testing.assert_allclose(best.encode(sentences), start.encode(sentences), atol=1e-6)
+    assert not np.allclose(last.encode(sentences), start.encode(sentences), atol=1e-2)
+    assert found["best"]["kept_step"] == 0 and found["last"]["kept_step"] == 6
+    assert found["best"]["spearman"] == found["best"]["spearman_start"] == found["last"]["spearman_start"]
+    assert found["last"]["gain"] < 0 and found["last"]["gain_low"] <= found["last"]["gain"]
+
+
+def test_a_surrogate_that_learned_says_by_how_much(trained: Path) -> None:
+    found = metrics(trained)
+    assert 0 < found["gain_low"] <= found["gain"] <= found["gain_high"] and found["kept_step"] in (30, 60)
+    assert found["spearman"] > found["spearman_start"]
+
+
 def test_a_loss_that_is_no_number_stops_the_run(ctxsim: Run, corpus: Path, pairs: Path, tmp_path: Path) -> None:
     flags = ("--max-steps", 20, "--log-every", 2, "--learning-rate", 1e38, "--warmup", 0)
     code, _, err = ctxsim(*words(corpus, pairs, tmp_path / "out", *flags))
@@ -235,7 +261,7 @@ def test_it_starts_as_a_light_generators_mean(
 ) -> None:
     """Exactly where all dimensions fit into three quarters of the surrogate's 64 less 3, and nearly where the weakest
     do not."""
-    monkeypatch.setattr(generator_start, "LETTERS", 0.0)
+    monkeypatch.setattr(SurrogateArguments, "table_settings", TableSettings(letters=0.0))
     folder = light_generator(tmp_path / "generator", corpus, size)
     flags = {"pairs": str(pairs), "tokenizer": str(corpus / "tokenizer"), "token_embeddings": str(folder)}
     arguments = SurrogateArguments(output="unused", preset="tiny", **flags)
@@ -319,10 +345,14 @@ def spoil(pairs: Path, folder: Path, how: str) -> Path:
         ("", ["--tokenizer", "nowhere"], "with a fast tokenizer or its id on the Hub, but 'nowhere' is"),
         ("", ["--tokenizer", "."], "expected a file tokenizer.json in '.', but there is none"),
         ("", ["--pairs", "nowhere"], "'nowhere' is not a local folder and could not be downloaded"),
-        ("", ["--objective", "rhyme"], "--objective must be one of pairs, cross, sts, nli, triplet, afs, got 'rhyme'"),
+        (
+            "",
+            ["--objective", "rhyme"],
+            "--objective must be one of pairs, cross, teacher, sts, nli, triplet, afs",
+        ),
         ("", ["--objective", "sts"], "--objective sts reads a public dataset; leave out --pairs"),
         ("", ["--loss", "l3"], "--loss must be one of l2, cosent, pearson, got 'l3'"),
-        ("", ["--labels", "bent"], "--labels must be one of as-is, stretched, got 'bent'"),
+        ("", ["--labels", "bent"], "--labels must be one of as-is, stretched, start, got 'bent'"),
         ("", ["--loss", "cosent", "--weight-by-spread"], "--weight-by-spread is for --objective pairs with --loss l2"),
         ("", ["--objective", "cross", "--loss", "cosent"], "has a loss of its own; leave out --loss cosent"),
         ("", ["--heads", 3], "--hidden-size 64 is not a multiple of --heads 3"),

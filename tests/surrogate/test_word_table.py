@@ -15,14 +15,12 @@ from transformers import AutoTokenizer, TokenizersBackend
 
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.causal.settings import CausalSettings
-from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel, static_surrogate
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.surrogate import generator_start
-from ctxsim_hf.surrogate.generator_start import token_vectors
-from ctxsim_hf.surrogate.static_table import save_static_table
+from ctxsim_hf.surrogate.generator_start import TableSettings, token_vectors
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
-from ctxsim_hf.surrogate.word_table import TokenTable, token_texts
+from ctxsim_hf.surrogate.word_table import STATES_WHITENING, TokenTable, token_texts
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
 Run = Callable[..., tuple[int, str, str]]
@@ -161,7 +159,7 @@ def test_a_surrogate_starts_as_the_weighted_mean(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By another road than its own: all 32 dimensions fit into three quarters of the surrogate's."""
-    monkeypatch.setattr(generator_start, "LETTERS", 0.0)
+    monkeypatch.setattr(SurrogateArguments, "table_settings", TableSettings(letters=0.0))
     models = [start(language_model, pairs, corpus, sentences) for _ in range(2)]
     ours, again = (model.base_model.embeddings.word_embeddings.weight for model in models)
     assert torch.equal(ours, again), "nothing random in it"
@@ -170,9 +168,9 @@ def test_a_surrogate_starts_as_the_weighted_mean(
     weight, frequency = table.weights.numpy(), table.frequencies.numpy()
     share = frequency * weight**2 / (frequency * weight**2).sum()
     vectors = table.vectors.numpy() - share @ table.vectors.numpy()
-    half_white = vectors @ fractional_matrix_power((vectors.T * share) @ vectors, -0.25)
+    whitened = vectors @ fractional_matrix_power((vectors.T * share) @ vectors, -STATES_WHITENING / 2)
     ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
-    expected = np.stack([(weight[row, None] * half_white[row]).sum(0) for row in ids])
+    expected = np.stack([(weight[row, None] * whitened[row]).sum(0) for row in ids])
     np.testing.assert_allclose(cosine_matrix(found), cosine_matrix(expected), atol=1e-5)
 
 
@@ -194,7 +192,9 @@ def test_a_static_model_is_the_surrogates_start(
         expected = surrogate(**batch).sentence_embedding.double().numpy()
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     vectors = token_vectors(table, 61, tokens, [tokenizer.bos_token_id, tokenizer.eos_token_id])
-    save_static_table(vectors, tokenizer, tmp_path / "static")
+    static_surrogate(SurrogateModel, vectors).save_pretrained(tmp_path / "static")
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.save_pretrained(tmp_path / "static")
     static = SentenceTransformer(str(tmp_path / "static"), device="cpu")
     assert static.get_embedding_dimension() == 61
     np.testing.assert_allclose(cosine_matrix(static.encode(texts)), cosine_matrix(expected), atol=1e-5)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ctxsim_hf.evaluation.correlation import correlate, pearson, spearman
-from ctxsim_hf.evaluation.estimates import LEVEL, NUM_RESAMPLES, bootstrap, mean_estimate, undefined
+from ctxsim_hf.runtime.correlation import correlate, pearson, spearman
+from ctxsim_hf.runtime.estimates import LEVEL, NUM_RESAMPLES, bootstrap, mean_estimate, undefined
 
 
 def correlated(num_pairs: int, correlation: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

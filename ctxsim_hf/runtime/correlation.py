@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ctxsim_hf.evaluation.estimates import Estimate, bootstrap, undefined
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.estimates import Estimate, bootstrap, undefined
 
 # (rows, pairs) of a system and of people -> (rows,)
 Measure = Callable[[np.ndarray, np.ndarray], np.ndarray]

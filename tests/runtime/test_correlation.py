@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ctxsim_hf.evaluation.correlation import Measure, correlate, pearson, spearman
-from ctxsim_hf.evaluation.estimates import LEVEL, NUM_RESAMPLES
+from ctxsim_hf.runtime.correlation import Measure, correlate, pearson, spearman
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.estimates import LEVEL, NUM_RESAMPLES
 
 SCIPY = {spearman: scipy.stats.spearmanr, pearson: scipy.stats.pearsonr}
 both_measures = pytest.mark.parametrize("measure", SCIPY, ids=["spearman", "pearson"])
@@ -63,7 +63,7 @@ def test_ranks_of_any_numbers(values: list[float]) -> None:
 
 
 def test_many_pairs_are_resampled_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxsim_hf.evaluation.estimates._NUMBERS_AT_ONCE", 7000)
+    monkeypatch.setattr("ctxsim_hf.runtime.estimates._NUMBERS_AT_ONCE", 7000)
     scores, gold = correlated(1000, 0.5, 0)
     estimate = correlate(pearson, scores, gold)
     deviation = (1 - estimate.value**2) / math.sqrt(1000)  # of large samples

@@ -1,0 +1,130 @@
+"""Draw sentences of an origin and compute their vectors in blocks of work, one for each parquet file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array, hstack, issparse
+
+from ctxsim_hf.harvest.drawing import Drawing, Mix
+from ctxsim_hf.harvest.teacher_vectors import VECTOR_SPLITS, read_dense, vector_files, write_dense, write_rest
+from ctxsim_hf.origin.context_index import ContextIndex
+from ctxsim_hf.origin.settings_arguments import OverrideArguments
+from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.blocks import FileBlocks
+from ctxsim_hf.runtime.errors import UserError
+
+# Half of a group is drawn at random, the other half are sentences near one of these.
+MIX = Mix(near=5, document=1, unrelated=2, farthest=16, random_share=1.0)
+VALIDATION_SHARE = 0.1  # of the sentences asked for, in addition to them
+VALIDATION_HASHES = 20  # one sentence in so many may be drawn for validation
+FEWEST = 4  # sentences of a split
+
+
+def vector_split_of(keys: np.ndarray) -> np.ndarray:
+    """Return the place in `drawing.PAIR_SPLITS` of each sentence hash: 5 % validation, and 1 % test as in a harvest,
+    whose validation sentences are among those of validation here."""
+    places = np.where(keys % np.uint64(VALIDATION_HASHES) == 1, 1, 0).astype(np.int8)
+    places[keys % np.uint64(100) == 0] = 2
+    return places
+
+
+def draw_sentences(index: ContextIndex, number: int, tokens: tuple[int, int], seed: int) -> dict[str, np.ndarray]:
+    """Return sentences of each split, by their numbers in the index; fewer than `number` if there are too few."""
+    drawing = Drawing(index, MIX, tokens, seed, vector_split_of)
+    drawn = {}
+    for split, wanted in zip(VECTOR_SPLITS, (number, int(number * VALIDATION_SHARE)), strict=True):
+        groups, found = drawing.groups(split), np.zeros(0, np.int64)
+        while len(found) < wanted and (group := next(groups, None)) is not None:
+            found = np.append(found, group.sentences)
+        if len(found) < FEWEST:
+            raise UserError(
+                f"expected {FEWEST} sentences or more of {tokens[0]} to {tokens[1]} tokens for {split}, found "
+                f"{len(found)}; index more documents, or raise --sentences or --max-tokens"
+            )
+        drawn[split] = found[: max(wanted, FEWEST)]
+    return drawn
+
+
+def check_vectors(origin: OriginSimilarity) -> None:
+    """Refuse an origin with a signal that only compares pairs."""
+    for name, signal in origin.signals.items():
+        if not hasattr(signal, "vectors"):
+            known = " ".join(other for other, found in origin.signals.items() if hasattr(found, "vectors"))
+            raise UserError(
+                f"the signal {name!r} compares pairs and has no vectors of sentences; leave it out, such as with "
+                f"--signals {known or 'words'}=1, or harvest pairs with ctxsim harvest"
+            )
+
+
+@dataclass
+class VectorBlocks(FileBlocks):
+    """The parquet files of a folder of vectors.
+
+    Args:
+        folder (`Path`): Where they are written.
+        origin_name (`str`): Folder or id of the origin.
+        settings (`OverrideArguments`): Settings of the origin to override.
+        sentences_per_file (`int`): How many sentences a file holds.
+        num_threads (`int`, *optional*): Threads of each process. None keeps the default.
+        sentences (`dict[str, np.ndarray]`): Numbers of the sentences of each split, set before anything runs.
+    """
+
+    origin_name: str
+    settings: OverrideArguments
+    sentences_per_file: int
+    num_threads: int | None = None
+    sentences: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @cached_property
+    def origin(self) -> OriginSimilarity:
+        """The origin, opened on first use."""
+        return self.settings.open_origin(self.origin_name)
+
+    @cached_property
+    def _parts(self) -> dict[str, np.ndarray]:
+        """Map the names of files to the numbers of their sentences."""
+        parts = {}
+        for split, numbers in self.sentences.items():
+            total = -(-len(numbers) // self.sentences_per_file)
+            bounds = [*range(0, len(numbers), self.sentences_per_file), len(numbers)]
+            for place, (start, end) in enumerate(pairwise(bounds)):
+                parts[f"data/{split}-{place:05d}-of-{total:05d}.parquet"] = numbers[start:end]
+        return parts
+
+    def blocks(self) -> list[str]:
+        """Return the names of the files."""
+        return list(self._parts)
+
+    def run_block(self, name: str) -> None:
+        """Compute the dense vectors of one file and write it."""
+        if self.num_threads is not None:
+            torch.set_num_threads(self.num_threads)
+        texts = self.origin.index.texts(self._parts[name])
+        dense = [part for part in self._scaled(texts) if not issparse(part)]
+        write_dense(self.folder / name, texts, np.hstack([np.zeros((len(texts), 0), np.float32), *dense]))
+
+    def merge(self) -> dict[str, Any]:
+        """Write the sparse vectors and the neighbours; return the counts that stage.json records."""
+        counts = {}
+        for split in self.sentences:
+            texts, dense = read_dense(vector_files(self.folder, split))
+            sparse = [csr_array(part, dtype=np.float32) for part in self._scaled(texts, sparse_only=True)]
+            write_rest(self.folder, split, dense, csr_array(hstack([csr_array((len(texts), 0)), *sparse], "csr")))
+            counts[split] = len(texts)
+        return {"sentences": counts, "shares": self.origin.shares, "dense_size": dense.shape[1]}
+
+    def _scaled(self, texts: Sequence[str], sparse_only: bool = False) -> list[Any]:
+        """Return the vectors of each signal times the root of its share, so that dot products add up to the mean."""
+        origin = self.origin
+        names = [name for name in origin.signals if not sparse_only or self._is_sparse[name]]
+        return [origin.signals[name].vectors(texts) * origin.shares[name] ** 0.5 for name in names]  # type: ignore[attr-defined]
+
+    @cached_property
+    def _is_sparse(self) -> dict[str, bool]:
+        probe = self.origin.background[:1]
+        return {name: issparse(signal.vectors(probe)) for name, signal in self.origin.signals.items()}  # type: ignore[attr-defined]
