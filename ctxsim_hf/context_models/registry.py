@@ -20,7 +20,7 @@ import xxhash
 from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage
+from ctxsim_hf.runtime.record import STAGE_FILE, check_if_stage, describe_stage
 
 GROUP = "ctxsim_hf.context_models"
 GGUF = "gguf"  # the type of a folder whose language model is one file that says by itself what it is
@@ -86,7 +86,8 @@ def model_type_of(folder: Path) -> str:
 
 
 def load_context_model(folder: Path, device: str = "cpu") -> ContextModel:
-    """Open the context model in a folder, whatever its kind."""
+    """Open the context model in a folder, whatever its kind; refuse a damaged folder."""
+    check_if_stage(folder)
     return context_model_class(model_type_of(folder)).load(folder, device)
 
 

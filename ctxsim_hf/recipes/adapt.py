@@ -20,11 +20,12 @@ from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
-from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.runtime.validation import Count, Positive, Share
+from ctxsim_hf.runtime.working import WorkingFolder
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -88,8 +89,9 @@ class Adapted:
 def run(arguments: AdaptArguments) -> Adapted:
     """Run the steps that are not finished yet."""
     folder = arguments.folder
-    _remember(arguments)
-    run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
+    with WorkingFolder(arguments.output):
+        _remember(arguments)
+        run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
     return Adapted(Path(folder.surrogate), Path(folder.origin), _report(folder))
 
 
@@ -142,7 +144,7 @@ def _remember(arguments: AdaptArguments) -> None:
         "held_out": arguments.held_out,
     }
     path = Path(arguments.folder.place("adapt.json"))
-    before = read_json(path) or asked
+    before = read_sealed(path, "remove it and run the same command again") or asked
     differences = [
         f"{name} was {before.get(name)}, now {now}" for name, now in asked.items() if before.get(name) != now
     ]
@@ -151,7 +153,7 @@ def _remember(arguments: AdaptArguments) -> None:
         made = "; ".join(differences)
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
     if differences or not path.exists():
-        write_json(path, asked)
+        write_json(path, seal(asked))
 
 
 def _report(folder: AdaptedFolder) -> str:

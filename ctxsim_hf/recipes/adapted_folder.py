@@ -6,7 +6,7 @@ from typing import Any
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.presets import PRESETS
-from ctxsim_hf.runtime.stage import describe_stage
+from ctxsim_hf.runtime.record import describe_stage
 
 # Mostly pairs of sentences that share words, where contexts and words disagree most.
 MIX = {"near": 48, "farthest": 64, "document": 8, "random_share": 0.3}

@@ -6,7 +6,7 @@ from pathlib import Path
 from huggingface_hub import snapshot_download
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import refuse_unfinished
+from ctxsim_hf.runtime.record import refuse_unfinished
 
 
 def fetch_folder(

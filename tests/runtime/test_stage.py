@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.checks import verify_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, verify_files
+from ctxsim_hf.runtime.record import describe_stage, read_stage
+from ctxsim_hf.runtime.stage import Stage
 
 
 @dataclass(kw_only=True)
@@ -75,7 +77,7 @@ def test_an_interrupted_run_goes_on_from_its_finished_files(tmp_path: Path) -> N
         read_stage(tmp_path / "out")
     with Stage("toy", arguments, {"corpus": "x"}) as stage:
         assert stage.has("first") and not stage.has("second")
-        assert not stage.has("second.tmp")
+        assert not stage.has(".second.ctxsim-tmp")
         stage.finish({})
     assert "interrupted" in (tmp_path / "out/stage.log").read_text()
 

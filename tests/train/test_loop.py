@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from unfinished import unfinished
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage
@@ -94,7 +95,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     flags = [*flags, "--max-steps", "40", "--eval-every", "12"]
     assert ctxsim(*words(corpus, tmp_path / "undisturbed", *flags, what=what))[0] == 0
     command = words(corpus, tmp_path / "out", *flags, what=what)
-    checkpoints = tmp_path / "out.partial/checkpoints"
+    checkpoints = tmp_path / "out.ctxsim-partial/output/checkpoints"
     with subprocess.Popen([BIN / "ctxsim", *command], stderr=subprocess.PIPE, text=True) as process:
         while not list(checkpoints.glob("step-*[0-9]")):
             assert process.poll() is None, process.communicate()
@@ -142,7 +143,7 @@ def test_killed_after_training_it_does_not_train_again(
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "finish", killed)
         assert ctxsim(*command)[0] == 130
-    assert not (tmp_path / "out.partial/checkpoints").exists()
+    assert not (tmp_path / "out.ctxsim-partial/output/checkpoints").exists()
     with monkeypatch.context() as patch:
         patch.setattr(loop._Run, "train", None)  # whoever trains, fails
         assert ctxsim(*command)[0] == 0
@@ -188,13 +189,13 @@ def test_two_processes_with_different_clocks_take_the_same_steps(corpus: Path, t
 def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim: Run) -> None:
     """Whatever is in a checkpoint opens with weights_only=True, as accelerate itself opens it, or is no pickle."""
     command = words(corpus, tmp_path / "out", "--max-steps", 8, "--learning-rate", 1e-3)
-    (tmp_path / "out.partial").mkdir()
+    unfinished(tmp_path / "out").mkdir()
     process = subprocess.Popen([BIN / "ctxsim", *command])
-    while process.poll() is None and not list(tmp_path.glob("out.partial/checkpoints/step-*[0-9]")):
+    while process.poll() is None and not list(tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]")):
         time.sleep(0.001)
     process.kill()
     process.wait()
-    (checkpoint,) = tmp_path.glob("out.partial/checkpoints/step-*[0-9]")
+    (checkpoint,) = tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]")
     names = {path.name for path in checkpoint.iterdir()}
     assert names == {"model.safetensors", "optimizer.bin", "random_states_0.pkl", "progress.json"}
     torch.load(checkpoint / "optimizer.bin", weights_only=True)
@@ -237,7 +238,7 @@ def test_a_loss_that_is_no_number_stops_the_run(ctxsim: Run, corpus: Path, tmp_p
     code, _, err = ctxsim(*words(corpus, tmp_path / "out", "--max-steps", 40, "--learning-rate", 1e38))
     assert code == 2
     assert re.search(r"the loss became (nan|inf) by step \d+; .*lower --learning-rate", err)
-    for checkpoint in tmp_path.glob("out.partial/checkpoints/*/progress.json"):
+    for checkpoint in tmp_path.glob("out.ctxsim-partial/output/checkpoints/*/progress.json"):
         assert math.isfinite(json.loads(checkpoint.read_text())["loss"])
 
 
