@@ -167,7 +167,7 @@ def test_an_interrupted_file_goes_on(
         return vectors, sum(map(len, recorder.masks))
 
     interrupt()
-    with (tmp_path / "vectors.npy.partial").open("ab") as file:
+    with (tmp_path / "vectors.npy.ctxsim-partial/output").open("ab") as file:
         file.write(b"half a row")  # as a kill would leave it
     vectors, number = encoded(sentences)
     assert number == 30 - 14

@@ -13,6 +13,7 @@ from tiny_surrogate import mixed_sentences
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.encoder import sentence_encoder
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import seal
 from ctxsim_hf.surrogate.search_index import SearchIndex
 
 Run = Callable[..., tuple[int, str, str]]
@@ -91,7 +92,8 @@ def test_wrong_dimension(stored: Path, tmp_path: Path) -> None:
         SearchIndex(stored).search_vectors(np.ones((1, 8), np.float32))
     shutil.copytree(stored, tmp_path / "index")
     about = json.loads((stored / "index.json").read_text()) | {"vector_size": 8}
-    (tmp_path / "index/index.json").write_text(json.dumps(about))
+    del about["xxh3_128"]
+    (tmp_path / "index/index.json").write_text(json.dumps(seal(about)))
     with pytest.raises(UserError, match=r"was made by the surrogate .*, whose vectors have 8 numbers, not 16"):
         SearchIndex(tmp_path / "index")
 
