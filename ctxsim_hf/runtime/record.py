@@ -1,6 +1,7 @@
 """Read the stage.json of a folder and check the folder against it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,19 @@ def check_stage(folder: str | Path, record: Mapping[str, Any]) -> None:
     refuse_loadable_files(Path(folder), record["files"])
 
 
-def check_if_stage(folder: str | Path) -> None:
-    """Check the files of a folder that a stage made; in any other there is nothing to check against."""
+def check_if_stage(folder: str | Path, patterns: Sequence[str] | None = None) -> None:
+    """Check the files of a folder that a stage made; in any other there is nothing to check against.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+        patterns (`Sequence[str]`, *optional*): What was downloaded of it; files that match none of these are not
+            expected there. None expects all.
+    """
     if (Path(folder) / STAGE_FILE).exists():
-        open_stage(folder)
+        files = read_stage(folder)["files"]
+        wanted = [name for name in files if patterns is None or any(fnmatch(name, pattern) for pattern in patterns)]
+        check_files(Path(folder), {name: files[name] for name in wanted})
+        refuse_loadable_files(Path(folder), files)
 
 
 def describe_stage(folder: str | Path, *commands: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
+from ctxsim_hf.runtime.record import check_if_stage
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
@@ -136,6 +137,7 @@ def _describe_model(model: str) -> Any:
     """Return the digests of a local model's files, or the id of a model on the Hub."""
     if not Path(model).is_dir():
         return model
+    check_if_stage(model)
     patterns = ("config.json", SETTINGS_FILE, "*.safetensors", GGUF)
     paths = sorted({path for pattern in patterns for path in Path(model).glob(pattern)})
     return {path.name: describe_file(path) for path in paths}
