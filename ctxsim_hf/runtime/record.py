@@ -8,7 +8,7 @@ from typing import Any
 from ctxsim_hf.runtime.checks import check_files, refuse_loadable_files
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, parse_sealed
-from ctxsim_hf.runtime.working import is_unfinished
+from ctxsim_hf.runtime.working import is_being_written, is_unfinished
 
 STAGE_FILE = "stage.json"
 LOG_FILE = "stage.log"
@@ -62,7 +62,7 @@ def check_if_stage(folder: str | Path, patterns: Sequence[str] | None = None) ->
         patterns (`Sequence[str]`, *optional*): What was downloaded of it; files that match none of these are not
             expected there. None expects all.
     """
-    if (Path(folder) / STAGE_FILE).exists():
+    if (Path(folder) / STAGE_FILE).exists() and not is_being_written(folder):
         files = read_stage(folder)["files"]
         wanted = [name for name in files if patterns is None or any(fnmatch(name, pattern) for pattern in patterns)]
         check_files(Path(folder), {name: files[name] for name in wanted})

@@ -127,6 +127,11 @@ def is_unfinished(output: str | Path) -> bool:
     return Path(f"{output}{SUFFIX}", "output").exists()
 
 
+def is_being_written(folder: str | Path) -> bool:
+    """Return whether a folder is the unfinished output in a working folder."""
+    return Path(folder).name == "output" and Path(folder).parent.name.endswith(SUFFIX)
+
+
 def _checked(output: str | Path, what: str) -> Path:
     path = Path(output)
     if not str(output) or path.name in ("", ".."):

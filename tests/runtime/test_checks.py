@@ -94,17 +94,9 @@ def test_a_sealed_record(tmp_path: Path) -> None:
     write_json(path, seal({"number": 1, "pair": (1.5, None), "by_number": {2: "b", 10: "a"}}))
     assert read_sealed(path, "again")["number"] == 1 and "xxh3_128" not in read_sealed(path, "again")
     assert read_sealed(tmp_path / "none.json", "again") == {}
-    for damaged in (
-        path.read_text().replace("1.5", "1.6"),
-        "[]",
-        "{",
-        path.read_text().replace("xxh3_128", "xxh3_129"),
-    ):
-        if damaged.endswith("xxh3_129"):
-            continue
+    unsealed = path.read_text().replace("xxh3_128", "other")
+    assert parse_sealed(unsealed)["number"] == 1, "a record without a digest is taken as it is"
+    for damaged in (path.read_text().replace("1.5", "1.6"), "[]", "{"):
         path.write_text(damaged)
-        if "xxh3_129" in damaged:
-            assert parse_sealed(damaged)["number"] == 1, "a record without a digest is taken as it is"
-            continue
         with pytest.raises(UserError, match=r"a.json' is damaged: .*; again"):
             read_sealed(path, "again")

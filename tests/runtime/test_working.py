@@ -1,4 +1,4 @@
-"""The working folder beside an output: ours alone, one writer at a time, and either the old or the new output stays."""
+"""The working folder beside an output: ours alone, one writer at a time, and the old or the new output stays."""
 
 import subprocess
 import sys
@@ -92,9 +92,9 @@ def test_an_output_without_a_name(output: str) -> None:
 
 def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="expected the name of a folder to write, but .* is a file"):
+    with pytest.raises(UserError, match=r"expected the name of a folder to write, but .* is a file"):
         WorkingFolder(tmp_path / "file")
-    with pytest.raises(UserError, match="expected the name of a file to write, but .* is a folder"):
+    with pytest.raises(UserError, match=r"expected the name of a file to write, but .* is a folder"):
         WorkingFolder(tmp_path, "a file")
     with pytest.raises(UserError, match="expected the name of a file to write, but '/dev/null' is a device or a pipe"):
         WorkingFolder("/dev/null", "a file")
