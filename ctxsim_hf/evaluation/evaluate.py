@@ -28,7 +28,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
 from ctxsim_hf.runtime.validation import CountOrZero
-from ctxsim_hf.runtime.working import WorkingFolder
+from ctxsim_hf.runtime.working import writing_into
 
 SOURCES_OF_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
@@ -113,11 +113,11 @@ class EvaluateArguments(SettingsArguments):
                 f"got only {', '.join(system.name for system in systems)}"
             )
 
-    def written_folders(self, systems: Sequence[System]) -> list[Path]:
+    def written_folders(self, systems: Sequence[System]) -> list[str]:
         """Return the folders that are written, each once."""
         saved = [system.where for system in systems if self.save_thresholds and _has_folder(system)]
         names = [*([] if self.output is None else [self.output]), *saved]
-        return list({Path(name).resolve(): Path(name) for name in names}.values())
+        return list({Path(name).resolve(): name for name in names}.values())
 
     def load_tasks(self) -> list[Examples]:
         """Load the examples to score."""
@@ -165,7 +165,7 @@ def run(arguments: EvaluateArguments) -> str:
     systems = arguments.check()
     with ExitStack() as stack:
         for folder in arguments.written_folders(systems):
-            stack.enter_context(WorkingFolder(folder))
+            stack.enter_context(writing_into(folder))
         return _evaluate(arguments, systems)
 
 

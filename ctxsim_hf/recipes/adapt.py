@@ -25,7 +25,7 @@ from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
 from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.runtime.validation import Count, Positive, Share
-from ctxsim_hf.runtime.working import WorkingFolder
+from ctxsim_hf.runtime.working import writing_into
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -89,7 +89,7 @@ class Adapted:
 def run(arguments: AdaptArguments) -> Adapted:
     """Run the steps that are not finished yet."""
     folder = arguments.folder
-    with WorkingFolder(arguments.output):
+    with writing_into(arguments.output):
         _remember(arguments)
         run_steps(plan(arguments), arguments.minutes, {"chunk": _check_held_out})
     return Adapted(Path(folder.surrogate), Path(folder.origin), _report(folder))

@@ -88,6 +88,12 @@ def cache_root() -> Path:
         return Path(temporary)
 
 
+def datasets_cache() -> str | None:
+    """Return where the library `datasets` can keep files; None if that is its own cache."""
+    root = cache_root()
+    return None if root == hugging_face_cache() else str(root / "datasets")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON in one fixed form, so that equal values give equal bytes."""
     with writing(path) as temporary:

@@ -88,6 +88,11 @@ class WorkingFolder:
         _remove(self._replaced)
 
 
+def writing_into(folder: str | Path) -> WorkingFolder:
+    """Return the right to write files into a folder, which may exist already and may be the current one."""
+    return WorkingFolder(Path(folder).resolve() if str(folder) else folder)
+
+
 @contextlib.contextmanager
 def writing_output(output: str | Path) -> Iterator[Path]:
     """Yield a path to write a file to, moved to `output` if the block succeeds; refuse a second writer meanwhile."""

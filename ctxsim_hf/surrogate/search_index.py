@@ -19,7 +19,7 @@ from ctxsim_hf.runtime.checks import check_once, file_state
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 from ctxsim_hf.runtime.growing_file import GrowingFile
-from ctxsim_hf.runtime.working import WorkingFolder
+from ctxsim_hf.runtime.working import writing_into
 
 INDEX_FILE = "index.json"
 VECTORS, TEXTS, ENDS = "vectors.f32", "sentences.utf8", "ends.i64"  # rows of float32; one after another; their ends
@@ -109,7 +109,7 @@ class SearchIndex:
 
     def add(self, sentences: Iterable[str], num_processes: int = 1) -> None:
         """Encode sentences and append them."""
-        with WorkingFolder(self.folder):
+        with writing_into(self.folder):
             try:
                 self.folder.mkdir(exist_ok=True)
                 self._about = self._read() or self._about  # another run may have added since

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import datasets_cache
 from ctxsim_hf.runtime.record import describe_stage, open_stage
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":
         raise UserError(f"chunks have no split {split!r}; expected one of {', '.join(CHUNK_SPLITS)}, or None for both")
     check_chunks(folder, split)
     shards = [str(path) for path in sorted(Path(folder).glob(SHARD_PATTERN))]
-    return Dataset.from_parquet(shards, filters=[("split", "=", split)] if split else None)
+    filters = [("split", "=", split)] if split else None
+    return Dataset.from_parquet(shards, filters=filters, cache_dir=datasets_cache())
 
 
 def check_chunks(folder: str | Path, split: str | None = None) -> None:

@@ -113,6 +113,27 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
 
+@pytest.mark.parametrize("pattern", ["random_states_0.pkl", "model.safetensors", "optimizer.bin", "progress.json"])
+def test_a_damaged_checkpoint_is_refused(
+    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    command = words(corpus, tmp_path / "out", "--max-steps", 40)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_done", lambda run: run.progress.step == 20 and signal.raise_signal(signal.SIGTERM))
+        assert ctxsim(*command)[0] == 130
+    *_, checkpoint = sorted(tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]"))
+    (path,) = checkpoint.glob(pattern)
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    for damaged in (whole[:half], whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]):
+        path.write_bytes(damaged)
+        code, _, err = ctxsim(*command)
+        assert code == 2 and err.count("\n") == 1 and f"{path.name}' is damaged" in err and "--overwrite" in err
+    path.write_bytes(whole)
+    assert ctxsim(*command)[0] == 0
+    assert (tmp_path / "out/model.safetensors").read_bytes() == (undisturbed / "model.safetensors").read_bytes()
+
+
 def test_interrupted_at_its_last_step_it_stops_and_has_nothing_left_to_do(
     ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
