@@ -20,9 +20,11 @@ def main() -> int:
     parser.add_argument("--few", action="store_true", help="only the folders and verbs that take a second")
     parser.add_argument("--kinds", nargs="*", help="only these kinds of folders")
     parser.add_argument("--verbs", nargs="*", help="only these verbs")
+    parser.add_argument("--root", help="keep the folders here and use them again; by default they are removed")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ctxsim-faults-") as place:
-        root = Path(place)
+        root = Path(arguments.root or place).resolve()
+        root.mkdir(exist_ok=True)
         # Before anything imports a Hugging Face library, which read these once.
         os.environ |= {"HF_HOME": str(root / "home"), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         os.environ |= {"OMP_NUM_THREADS": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
@@ -40,7 +42,8 @@ def _run(root: Path, arguments: argparse.Namespace) -> int:
     start = time.monotonic()
     if arguments.few:
         arguments.kinds, arguments.verbs = FEW_KINDS, FEW_VERBS
-    make_folders(root, arguments.few)
+    if not (root / "texts.jsonl").exists():
+        make_folders(root, arguments.few)
     print(f"made folders of every kind in {time.monotonic() - start:.0f} s", flush=True)
     bad = 0
     if arguments.damages:

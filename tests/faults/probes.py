@@ -36,7 +36,7 @@ def _context_model(root: Path, folder: Path) -> object:
 
 
 def _origin(root: Path, folder: Path) -> object:
-    return command(("similarity", "--origin", folder, *SETTINGS, "--explain", FIRST[0], SECOND[0]))()
+    return command(("similarity", "--origin", folder, *SETTINGS, FIRST[0], SECOND[0], "--explain"))()
 
 
 def _pairs(root: Path, folder: Path) -> object:

@@ -144,7 +144,7 @@ def test_a_finished_folder_that_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "out/stage.json").write_text(record.replace('"files": 1', '"files": 2'))
     with pytest.raises(UserError, match=r"stage.json' is damaged \(its content changed\)"):
         make(tmp_path / "out")
-    with pytest.raises(UserError, match="nothing tells what else .* holds; remove the folder"):
+    with pytest.raises(UserError, match=r"nothing tells what else .* holds; remove the folder"):
         make(tmp_path / "out", overwrite=True)
 
 
