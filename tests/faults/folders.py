@@ -46,16 +46,8 @@ def commands(root: Path) -> dict[str, Callable[[Path], Words]]:
     tasks = ("--adapted", root / "adapted", "--data-root", root / "data", "--limit", 6)
     return {
         "adapt": lambda out: (
-            "adapt",
-            *corpus,
-            "--preset",
-            "tiny",
-            "--minutes",
-            0.02,
-            "--workers",
-            1,
-            "--output",
-            out,
+            *("adapt", *corpus, "--preset", "tiny", "--held-out", 0.1, "--minutes", 0.02, "--workers", 1),
+            *("--output", out),
         ),
         "chunk": lambda out: ("chunk", *corpus, "--held-out", 0.1, "--shard-chars", 9000, "--output", out),
         "sample": lambda out: ("sample", "--chunks", chunks, "--share", 0.5, "--output", out),

@@ -161,11 +161,12 @@ def test_an_unfinished_folder_that_is_damaged(tmp_path: Path) -> None:
 
 def test_two_runs_at_once_into_one_folder(tmp_path: Path) -> None:
     code = (
-        "import sys\nsys.path.insert(0, sys.argv[2])\nfrom test_stage import *\n"
+        "import sys\nsys.path[:0] = sys.argv[2:]\nfrom test_stage import *\n"
         "with Stage('toy', Arguments(output=sys.argv[1]), {}) as stage:\n"
         "    print('in', flush=True)\n    sys.stdin.read()"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "out"), str(Path(__file__).parent)]
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", code, str(tmp_path / "out"), str(here), str(here.parent)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout and other.stdout.readline() == "in\n"
         with pytest.raises(UserError, match="another run is writing"):
