@@ -20,7 +20,7 @@ import filelock
 from ctxsim_hf.runtime.errors import UserError
 
 SUFFIX = ".ctxsim-partial"
-MARK = "ctxsim-working-folder"
+MARK, LOCK = "ctxsim-working-folder", "lock"
 ABOUT = "Unfinished output of a ctxsim command: run the same command again to resume it, or delete this folder.\n"
 ATTEMPTS = 10  # at a lock whose folder another run removes at this moment
 
@@ -37,10 +37,10 @@ class WorkingFolder:
         self.output = _checked(output, what)
         self.path = self.output.with_name(self.output.name + SUFFIX)
         self.partial, self._replaced = self.path / "output", self.path / "replaced"
-        self._lock = filelock.FileLock(self.path / "lock")
+        self._lock = filelock.FileLock(self.path / LOCK)
 
     def __enter__(self) -> Self:
-        for _ in range(ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 make_marked_folder(self.path)
                 self._lock.acquire(timeout=0)
@@ -49,10 +49,10 @@ class WorkingFolder:
                 return self
             except filelock.Timeout:
                 break
-            except FileNotFoundError:
-                self._lock.release()  # a run that just ended has removed the folder
             except OSError as error:
                 self._lock.release()
+                if isinstance(error, FileNotFoundError) and attempt < ATTEMPTS:
+                    continue  # a run that just ended has removed the folder
                 raise UserError(f"cannot make the folder {str(self.path)!r}: {error.strerror}") from error
             except BaseException:
                 self._lock.release()
@@ -62,10 +62,12 @@ class WorkingFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # Delete the lock's file while it is held: afterwards it might belong to another run.
-        (self.path / "lock").unlink(missing_ok=True)
-        if not self.partial.exists() and not self._replaced.exists():
+        # All of this while the lock is held: afterwards the files might belong to another run.
+        is_left = self.partial.exists() or self._replaced.exists()
+        if not is_left:
             (self.path / MARK).unlink(missing_ok=True)
+        (self.path / LOCK).unlink(missing_ok=True)
+        if not is_left:
             with contextlib.suppress(OSError):  # if another run has begun to use it
                 self.path.rmdir()
         self._lock.release()
@@ -120,7 +122,8 @@ def make_marked_folder(folder: Path) -> None:
     if not folder.is_symlink() and (folder.is_dir() or not folder.exists()):
         folder.mkdir(exist_ok=True)
         mark = folder / MARK
-        if mark.exists() or not any(folder.iterdir()) or mark.exists():  # another run may make it at the same time
+        names = {path.name for path in folder.iterdir()}
+        if names <= {LOCK} or mark.exists():  # a run that ends removes the mark first, and one that begins makes it
             if not mark.exists():
                 mark.write_text(ABOUT, "utf-8")
             return

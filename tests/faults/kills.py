@@ -8,7 +8,7 @@ from pathlib import Path
 
 from small_harvest import contents
 
-from ctxsim_hf.runtime.working import SUFFIX
+from ctxsim_hf.runtime.working import MARK, SUFFIX
 from faults.children import Child, Outcome, command, run, run_and_kill, run_command
 from faults.damage import Tally
 from faults.folders import TIMED, Words, commands
@@ -68,8 +68,9 @@ class Trial:
         if set(neighbours.values()) != {"mine"}:
             return f"lost: a neighbour of the output: {neighbours}"
         kept = {*(name.split("/")[0] for name in NEIGHBOURS), output.name}
-        if left := [path.name for path in output.parent.iterdir() if path.name not in kept]:
-            return f"lost: it leaves {left[0]} behind"
+        left = [path for path in output.parent.iterdir() if path.name not in kept]
+        if any({inner.name for inner in path.iterdir()} - {MARK} for path in left):  # that of a refused run may stay
+            return f"lost: it leaves {left[0].name} behind"
         return f"lost: {different[0]} of {len(different)} files differ" if different else "same"
 
     def _left(self, output: Path) -> dict[str, bytes]:
