@@ -9,7 +9,7 @@ MINUTES ?= 60
 # What the demo looks for in the documentation.
 QUERIES := "how to delete a directory" "the connection was refused" "speed up a slow loop"
 
-.PHONY: help demo test test-slow test-cluster test-app artefacts lint format house bench clean
+.PHONY: help demo test test-slow test-cluster test-faults test-app artefacts lint format house bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
@@ -31,6 +31,9 @@ test-slow: .venv/installed  ## the tests that start many processes
 
 test-cluster: .venv/cluster  ## Slurm and Ray for real, on this machine (needs slurm-wlm, munge and root; else skipped)
 	$(BIN)/pytest -m cluster tests/cluster -rs
+
+test-faults: .venv/installed  ## damage, kill and race everything that the commands write; prints what came of it
+	PYTHONPATH=tests $(BIN)/python -m faults
 
 test-app: .venv/app       ## the metric's page, driven in headless Chromium; leaves a picture, app.png
 	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from ctxsim_hf import __version__
+from ctxsim_hf.runtime.checks import verify_always
 from ctxsim_hf.runtime.counts import format_counts
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.verbs import VERBS
@@ -19,7 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 for what the user can fix, 130 after an interruption."""
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
-    words = [word for word in words if word != "--debug"]
+    verify_always("--verify" in words)
+    words = [word for word in words if word not in ("--debug", "--verify")]
     if not words or words[0] in ("-h", "--help"):
         print(overview())
         return 0
@@ -106,7 +108,8 @@ def overview() -> str:
     verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
     return (
         f"usage: ctxsim COMMAND [flags]\n\n{verbs}\n\n"
-        "ctxsim COMMAND --help lists the flags of a command; --version prints the version; --debug shows a traceback."
+        "ctxsim COMMAND --help lists the flags of a command; --version prints the version; --debug shows a traceback; "
+        "--verify checks every byte of what is read, also of files that passed before."
     )
 
 

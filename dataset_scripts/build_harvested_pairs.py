@@ -31,7 +31,7 @@ from ctxsim_hf import HarvestedPairs
 from ctxsim_hf.harvest.drawing import PAIR_SPLITS
 from ctxsim_hf.hub.cards import corpora, same_documents
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.record import open_stage
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
@@ -95,7 +95,7 @@ def build(arguments: BuildArguments) -> None:
 
 def _write_card(folder: Path, arguments: BuildArguments, builder: HarvestedPairs) -> None:
     files = sorted(folder.glob("data/*.parquet"))
-    record = read_stage(arguments.harvest)
+    record = open_stage(arguments.harvest)
     template = Path(__file__).with_name("harvested_pairs_card.md")
     card_data = _card_data(arguments, builder, files)
     card = DatasetCard.from_template(card_data, str(template), **_card_text(arguments, record))

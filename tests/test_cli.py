@@ -86,7 +86,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path, number: signal.Signals
     # Whoever runs the tests in the background has Ctrl-C ignored, and its children would inherit that.
     heeding = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **heeding) as process:
-        while not list(tmp_path.glob("out.partial/data/*.parquet")):
+        while not list(tmp_path.glob("out.ctxsim-partial/output/data/*.parquet")):
             assert process.poll() is None
             time.sleep(0.01)
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)

@@ -21,7 +21,7 @@ from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import GGUF_SUFFIX
 from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage
+from ctxsim_hf.runtime.record import STAGE_FILE, check_if_stage, describe_stage
 
 GROUP = "ctxsim_hf.context_models"
 GGUF = "gguf"  # the type of a language model in one file that says by itself what it is, and of a folder with one
@@ -89,7 +89,8 @@ def model_type_of(folder: Path) -> str:
 
 
 def load_context_model(folder: Path, device: str = "cpu") -> ContextModel:
-    """Open the context model in a folder or a GGUF file, whatever its kind."""
+    """Open the context model in a folder or a GGUF file, whatever its kind; refuse a damaged folder."""
+    check_if_stage(folder)
     return context_model_class(model_type_of(folder)).load(folder, device)
 
 

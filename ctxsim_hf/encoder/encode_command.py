@@ -10,6 +10,7 @@ from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count
+from ctxsim_hf.runtime.working import refuse_same_file
 
 
 @dataclass(kw_only=True)
@@ -26,6 +27,7 @@ class EncodeArguments(Arguments):
 
 def run(arguments: EncodeArguments) -> str:
     """Write the vectors and return a line that says so."""
+    refuse_same_file(arguments.input, arguments.output)
     lines = Lines(Path(arguments.input))
     encoder = SentenceEncoder.from_pretrained(arguments.surrogate)
     vectors = encoder.encode(

@@ -121,7 +121,7 @@ class SentenceEncoder:
             normalize_embeddings (`bool`): Scale vectors to length 1, so that their dot product is the similarity.
             convert_to_tensor (`bool`): Return a torch tensor, on the CPU, instead of a numpy array.
             output (`str` or `Path`, *optional*): Write a `.npy` file and return it memory-mapped. An interrupted run
-                leaves `<output>.partial`. None keeps the vectors in memory.
+                leaves `<output>.ctxsim-partial`. None keeps the vectors in memory.
             tokens_per_batch (`int`, *optional*): Tokens in a batch, padding included; a longer sentence is a batch of
                 its own. None takes what suits the device.
             num_processes (`int`): Number of processes, which share the cores; each takes seconds to start. A script
@@ -136,8 +136,7 @@ class SentenceEncoder:
                 raise UserError(f"{name} must be at least 1, got {value}")
         settings = EncodeSettings(tokens_per_batch or self.model.tokens_per_batch, normalize_embeddings)
         if output is not None:
-            self._encode_to_file(Path(output), sentences, settings, num_processes)
-            return np.load(output, mmap_mode="r", allow_pickle=False)
+            return self._encode_to_file(Path(output), sentences, settings, num_processes)
         sentences = sentences if isinstance(sentences, Sized) else list(sentences)
         vectors, row = np.empty((len(sentences), self.model.vector_size), np.float32), 0
         for _, part in self.encode_parts(sentences, settings, num_processes):
@@ -151,12 +150,11 @@ class SentenceEncoder:
 
     def _encode_to_file(
         self, output: Path, sentences: Iterable[str], settings: EncodeSettings, num_processes: int
-    ) -> None:
+    ) -> np.ndarray:
         # A model in memory has no fingerprint, so its runs are never resumed.
         recipe = {"surrogate": self.fingerprint or os.urandom(16).hex(), **settings._asdict()}
         file = VectorFile(output, self.model.vector_size, recipe)
-        file.finished.restore(sentences)
-        file.write(self.encode_parts(sentences, settings, num_processes, file.finished.rows))
+        return file.write(sentences, lambda first: self.encode_parts(sentences, settings, num_processes, first))
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the cosine of each pair, (pairs,)."""

@@ -1,7 +1,6 @@
 """Scores of unlabelled pairs -> what a score means: how it compares with those of random and of adjacent sentences.
 Kept in the folder of a model as thresholds.json."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import write_json
+from ctxsim_hf.runtime.files import parse_sealed, seal, write_json
 
 THRESHOLDS_FILE = "thresholds.json"
 _PERCENT = np.arange(101)
@@ -44,7 +43,8 @@ class Thresholds:
     def save(self, folder: str | Path) -> None:
         """Write thresholds.json into a folder."""
         about = {"random": self.random.tolist(), "adjacent": self.adjacent.tolist(), "pairs": self.pairs}
-        write_json(Path(folder) / THRESHOLDS_FILE, about | ({"settings": self.settings} if self.settings else {}))
+        about |= {"settings": self.settings} if self.settings else {}
+        write_json(Path(folder) / THRESHOLDS_FILE, seal(about))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Thresholds | None":
@@ -53,7 +53,7 @@ class Thresholds:
         if not path.exists():
             return None
         try:
-            about = json.loads(path.read_text("utf-8"))
+            about = parse_sealed(path.read_text("utf-8"))
             random, adjacent = (np.array(about[key], dtype=np.float64) for key in ("random", "adjacent"))
             if random.shape != _PERCENT.shape or adjacent.shape != _PERCENT.shape:
                 raise ValueError(f"expected 101 percentiles of each, got {random.shape} and {adjacent.shape}")

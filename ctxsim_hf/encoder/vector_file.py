@@ -1,16 +1,20 @@
 """Vectors of sentences, part by part -> one `.npy` file, in constant memory. An interrupted run can be resumed."""
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
+from ctxsim_hf.runtime.growing_file import GrowingFile
+from ctxsim_hf.runtime.working import WorkingFolder
+
+PROGRESS = "progress.json"
 
 
 class FinishedSentences:
@@ -28,23 +32,36 @@ class FinishedSentences:
         self.path, self.recipe = path, dict(recipe)
         self.rows, self._digest = 0, xxhash.xxh3_128()
 
-    def restore(self, sentences: Iterable[str]) -> None:
-        """Set `rows` to how many of these sentences are finished."""
-        recorded = read_json(self.path)
-        if recorded.get("recipe") != self.recipe or iter(sentences) is sentences:  # an iterator can be read only once
-            return
-        digest = xxhash.xxh3_128()
-        for sentence in islice(sentences, recorded["rows"]):
-            _add(digest, sentence)
-        if digest.hexdigest() == recorded["digest"]:
-            self.rows, self._digest = recorded["rows"], digest
+    def restore(self, sentences: Iterable[str], files: Sequence[GrowingFile]) -> None:
+        """Set `rows` to how many of these sentences are finished, and the files to where their output ends."""
+        if not self._restore(sentences, files):
+            self.rows, self._digest = 0, xxhash.xxh3_128()
+            for file in files:
+                file.restart()
+        for file in files:
+            file.cut()
 
-    def add(self, sentences: Sequence[str]) -> None:
-        """Record sentences whose output is on disk."""
+    def _restore(self, sentences: Iterable[str], files: Sequence[GrowingFile]) -> bool:
+        try:
+            recorded = read_sealed(self.path, "")
+        except UserError:
+            return False  # damaged: begin again
+        if recorded.get("recipe") != self.recipe or iter(sentences) is sentences:  # an iterator can be read only once
+            return False
+        for sentence in islice(sentences, recorded["rows"]):
+            _add(self._digest, sentence)
+        self.rows = recorded["rows"]
+        same = self._digest.hexdigest() == recorded["digest"]
+        return same and all(file.resume(recorded["files"][file.path.name]) for file in files)
+
+    def add(self, sentences: Sequence[str], files: Sequence[GrowingFile]) -> None:
+        """Record sentences whose output is at the end of the files."""
         for sentence in sentences:
             _add(self._digest, sentence)
         self.rows += len(sentences)
-        write_json(self.path, {"recipe": self.recipe, "rows": self.rows, "digest": self._digest.hexdigest()})
+        described = {file.path.name: file.describe() for file in files}
+        about = {"recipe": self.recipe, "rows": self.rows, "digest": self._digest.hexdigest(), "files": described}
+        write_json(self.path, seal(about))
 
     def clear(self) -> None:
         """Remove the file."""
@@ -52,48 +69,51 @@ class FinishedSentences:
 
 
 class VectorFile:
-    """An unfinished `.npy` file, `<path>.partial`, and the record of what is finished, `<path>.partial.json`."""
+    """A `.npy` file that is written in a working folder beside it, with the record of what is finished."""
 
     def __init__(self, path: Path, vector_size: int, recipe: Mapping[str, Any]) -> None:
-        self.path, self.vector_size = path, vector_size
-        self.partial = path.with_name(path.name + ".partial")
-        self.finished = FinishedSentences(path.with_name(path.name + ".partial.json"), recipe)
+        self.vector_size, self.recipe = vector_size, recipe
+        self.working = WorkingFolder(path, "a file")
 
-    def write(self, parts: Iterator[tuple[list[str], np.ndarray]]) -> None:
-        """Append parts, each of sentences and float32 rows, to the unfinished file and rename it at the end."""
+    def write(
+        self, sentences: Iterable[str], encode: Callable[[int], Iterator[tuple[list[str], np.ndarray]]]
+    ) -> np.ndarray:
+        """Append the vectors of sentences to the unfinished file, move it to its place, and return it memory-mapped.
+
+        Args:
+            sentences (`Iterable[str]`): What is encoded, to tell whether an unfinished file is of the same sentences.
+            encode (`Callable`): Yields parts, each of sentences and float32 rows, from a given sentence on.
+        """
         try:
-            self._write(parts)
+            with self.working as working:
+                self._write(sentences, encode)
+                working.finish()
+                vectors: np.ndarray = np.load(working.output, mmap_mode="r", allow_pickle=False)
+                return vectors
         except OSError as error:
             raise UserError(
-                f"could not write {str(self.path)!r}: {error.strerror or error}. What was finished is kept: "
+                f"could not write {str(self.working.output)!r}: {error.strerror or error}. What was finished is kept: "
                 "fix this and run the same command again to resume"
             ) from error
 
-    def _write(self, parts: Iterator[tuple[list[str], np.ndarray]]) -> None:
-        self.partial.parent.mkdir(parents=True, exist_ok=True)
-        with self.partial.open("r+b" if self.finished.rows else "wb") as file:
-            self._write_header(file)
-            file.truncate(file.tell() + self.finished.rows * self.vector_size * 4)
-            file.seek(0, os.SEEK_END)
-            for sentences, vectors in parts:
-                append(file, np.ascontiguousarray(vectors, dtype="<f4").data)
-                self.finished.add(sentences)
-            file.seek(0)
-            self._write_header(file)  # of the same length, since numpy leaves room for any number of rows
-            append(file, b"")
-        self.partial.replace(self.path)
-        self.finished.clear()
+    def _write(
+        self, sentences: Iterable[str], encode: Callable[[int], Iterator[tuple[list[str], np.ndarray]]]
+    ) -> None:
+        finished = FinishedSentences(self.working.path / PROGRESS, self.recipe)
+        with GrowingFile(self.working.partial, len(self._header(0))) as file:
+            file.write_start(self._header(0))
+            finished.restore(sentences, [file])
+            for part, vectors in encode(finished.rows):
+                file.append(np.ascontiguousarray(vectors, dtype="<f4").data)
+                finished.add(part, [file])
+            file.write_start(self._header(finished.rows))  # of the same length: numpy leaves room for any number
+        finished.clear()
 
-    def _write_header(self, file: BinaryIO) -> None:
-        header = {"descr": "<f4", "fortran_order": False, "shape": (self.finished.rows, self.vector_size)}
-        np.lib.format.write_array_header_1_0(file, header)
-
-
-def append(file: BinaryIO, data: Any) -> None:
-    """Write data and flush it to disk, so that it survives a power failure."""
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
+    def _header(self, rows: int) -> bytes:
+        header = io.BytesIO()
+        about = {"descr": "<f4", "fortran_order": False, "shape": (rows, self.vector_size)}
+        np.lib.format.write_array_header_1_0(header, about)
+        return header.getvalue()
 
 
 def _add(digest: xxhash.xxh3_128, sentence: str) -> None:

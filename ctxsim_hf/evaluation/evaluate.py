@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -25,8 +26,9 @@ from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_ta
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
+from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
 from ctxsim_hf.runtime.validation import CountOrZero
+from ctxsim_hf.runtime.working import writing_into
 
 SOURCES_OF_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
 
@@ -111,6 +113,12 @@ class EvaluateArguments(SettingsArguments):
                 f"got only {', '.join(system.name for system in systems)}"
             )
 
+    def written_folders(self, systems: Sequence[System]) -> list[str]:
+        """Return the folders that are written, each once."""
+        saved = [system.where for system in systems if self.save_thresholds and _has_folder(system)]
+        names = [*([] if self.output is None else [self.output]), *saved]
+        return list({Path(name).resolve(): name for name in names}.values())
+
     def load_tasks(self) -> list[Examples]:
         """Load the examples to score."""
         if self.label_free:
@@ -155,6 +163,13 @@ def evaluate_similarity(
 def run(arguments: EvaluateArguments) -> str:
     """Evaluate the systems and return tables; with `--output` write files that hold more."""
     systems = arguments.check()
+    with ExitStack() as stack:
+        for folder in arguments.written_folders(systems):
+            stack.enter_context(writing_into(folder))
+        return _evaluate(arguments, systems)
+
+
+def _evaluate(arguments: EvaluateArguments, systems: Sequence[System]) -> str:
     # Loaded first, since opening systems may take minutes, and a missing dataset should fail before.
     tasks = arguments.load_tasks()
     documents = [text for task in tasks if isinstance(task, Retrieval) for text in task.documents]

@@ -24,7 +24,7 @@ from ctxsim_hf.evaluation.tables import (
     undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
-from ctxsim_hf.runtime.files import write_json, writing
+from ctxsim_hf.runtime.files import seal, write_json, writing
 
 SCORES_FILE = "scores.npy"
 HEADINGS = {
@@ -84,7 +84,7 @@ class Report:
         with writing(folder / "results.md") as path:
             path.write_text(self.to_markdown(), "utf-8")
         no_plot = self.draw(folder / "results.png")
-        write_json(folder / "results.json", about | self.to_json())
+        write_json(folder / "results.json", seal(about | self.to_json()))
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
 
     def scores(self) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import cached_folder
 from ctxsim_hf.runtime.parallel import available_cores, ordered_map
 from ctxsim_hf.text.chunking import ChunkArguments
 from ctxsim_hf.text.chunks import describe_chunks, read_chunks

@@ -16,7 +16,7 @@ from ctxsim_hf.origin.signals import CONTEXTS
 from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import describe_stage
+from ctxsim_hf.runtime.record import describe_stage
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Seed
 from ctxsim_hf.text.chunks import describe_chunks
 
@@ -87,7 +87,7 @@ class HarvestArguments(StageArguments, OverrideArguments):
     @property
     def shards_folder(self) -> Path:
         """The folder that holds the shares until all of them are finished."""
-        return Path(f"{self.output}.shards")
+        return Path(f"{self.output}.ctxsim-shards")
 
     def of_shard(self, shard: int) -> "HarvestArguments":
         """Return these arguments for one share, which has a folder of its own."""

@@ -27,7 +27,7 @@ from ctxsim_hf.harvest.repair import damaged_files
 from ctxsim_hf.origin.similarity import origin_folder
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage
+from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
 
 VERSION = "1.0.0"
 TRAINING_COLUMNS = ("sentence1", "sentence2", "score")  # exactly what sentence-transformers trains on

@@ -31,7 +31,9 @@ from ctxsim_hf.runtime.blocks import (
 )
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
+from ctxsim_hf.runtime.working import make_marked_folder
 
 COMMAND = "harvest"
 PACKAGES = ("numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers")
@@ -59,6 +61,7 @@ def run(arguments: HarvestArguments, executor: Executor | None = None) -> dict[s
         _harvest(whole, replace(arguments, shard=None, num_shards=1), accelerator)
     else:
         own = arguments.of_shard(arguments.shard or 0)
+        make_marked_folder(arguments.shards_folder)
         _harvest(RepairedStage(COMMAND, own, inputs, PACKAGES), own, accelerator)
         missing = broadcast_from_main(missing_shards(arguments))
         if accelerator.is_main_process and not missing:

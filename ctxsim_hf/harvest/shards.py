@@ -1,7 +1,7 @@
 """Harvest in shards under any scheduler, by jobs that know nothing of each other and run in any order.
 
-Each job is a stage of its own in `<output>.shards/<I>-of-<N>`, so it resumes by itself. The job that finds all shards
-finished copies their files into the folder that a single run would have made, and removes the shards.
+Each job is a stage of its own in `<output>.ctxsim-shards/<I>-of-<N>`, so it resumes by itself. The job that finds all
+shards finished copies their files into the folder that a single run would have made, and removes the shards.
 """
 
 import json
@@ -14,7 +14,9 @@ from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.pair_files import describe_pairs
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import describe_file
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
+from ctxsim_hf.runtime.working import make_marked_folder
 
 
 def missing_shards(arguments: HarvestArguments) -> list[int]:
@@ -26,6 +28,7 @@ def missing_shards(arguments: HarvestArguments) -> list[int]:
 
 def merge_shards(whole: Stage, arguments: HarvestArguments) -> None:
     """Merge all shards into one folder, unless another job already has."""
+    make_marked_folder(arguments.shards_folder)
     with filelock.FileLock(arguments.shards_folder / "lock"):
         if not whole.output.exists():
             with whole:

@@ -24,7 +24,8 @@ from ctxsim_hf.hub.results import Results, eval_results, read_results, results_t
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
-from ctxsim_hf.runtime.stage import STAGE_FILE
+from ctxsim_hf.runtime.record import STAGE_FILE
+from ctxsim_hf.runtime.working import writing_into
 
 TEMPLATES = "ctxsim_hf.hub.model_cards"  # the top-level folder model_cards/, installed as this package
 UNKNOWN_LICENCE = "The weights were learned from the texts named above, whose licences may bear on them."
@@ -57,12 +58,16 @@ def run(arguments: CardArguments) -> str:
     path = publication.folder / CARD_FILE
     if not publication.record:
         raise UserError(f"{str(path)!r} exists already: the card of a {publication.kind.name} comes with its files")
-    card = str(make_card(publication, arguments)) + "\n"
-    if path.exists() and path.read_text("utf-8") != card and not arguments.overwrite:
+    with writing_into(publication.folder):
+        _write(path, str(make_card(publication, arguments)) + "\n", arguments.overwrite)
+    return f"{path} is written; read it before you publish it"
+
+
+def _write(path: Path, card: str, overwrite: bool) -> None:
+    if path.exists() and path.read_text("utf-8") != card and not overwrite:
         raise UserError(f"{str(path)!r} says something else; replace it with --overwrite")
     with writing(path) as temporary:
         temporary.write_text(card, "utf-8")
-    return f"{path} is written; read it before you publish it"
 
 
 def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:

@@ -13,8 +13,9 @@ from huggingface_hub import RepoCard
 from ctxsim_hf.context_models.base import MODEL_FILES
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE
+from ctxsim_hf.runtime.checks import verify_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import STAGE_FILE, read_stage, verify_files
+from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
 from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES
 
 CARD_FILE = "README.md"

@@ -9,8 +9,8 @@ from huggingface_hub import EvalResult
 from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.evaluation.tasks import TASKS
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import digest_file, read_json
-from ctxsim_hf.runtime.stage import STAGE_FILE
+from ctxsim_hf.runtime.files import digest_file, read_sealed
+from ctxsim_hf.runtime.record import STAGE_FILE
 
 RESULTS_FILE = "results.json"
 # Key of a row -> its name in a table, and on the Hub.
@@ -34,7 +34,7 @@ class Results(NamedTuple):
 
 def read_results(folder: Path) -> Results:
     """Return the figures of this folder, which may be one system of several or one seed; none without a file."""
-    about = read_json(folder / RESULTS_FILE)
+    about = read_sealed(folder / RESULTS_FILE, "write it again with ctxsim evaluate")
     if not about:
         return Results([], None)
     made_by = digest_file(folder / STAGE_FILE)

@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import xxhash
 
+from ctxsim_hf.runtime.errors import UserError
+
 MAX_REMEMBERED = 50_000  # vectors, in memory
 
 
@@ -63,10 +65,17 @@ class ClozeSignal:
         self.model, self.whitening = model, whitening
         self._kept: dict[bytes, np.ndarray] = {}
         self._lock = threading.Lock()
+        self._cache = cache
         self._file = None if cache is None else _open_cache(cache)
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Return unit vectors, whose dot product is the similarity: (sentences, vector size)."""
+        try:
+            return self._vectors(sentences)
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self._cache, error) from error
+
+    def _vectors(self, sentences: Sequence[str]) -> np.ndarray:
         keys = [xxhash.xxh3_128_digest(sentence.encode("utf-8", "surrogatepass")) for sentence in sentences]
         with self._lock:  # one forward pass at a time, and a sentence once
             missing = {key: s for key, s in zip(keys, sentences, strict=True) if self._find(key) is None}
@@ -93,21 +102,33 @@ class ClozeSignal:
     def _find(self, key: bytes) -> np.ndarray | None:
         if key not in self._kept and self._file is not None:
             row = self._file.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
-            if row is not None:
-                self._kept[key] = np.frombuffer(row[0], np.float32)
+            if row is not None and row[0][:16] == self._digest(key, row[0][16:]):
+                self._kept[key] = np.frombuffer(row[0][16:], np.float32)
         return self._kept.get(key)
+
+    def _digest(self, key: bytes, data: bytes) -> bytes:
+        """Return what tells a row from a damaged one, and from one of another origin or settings."""
+        return xxhash.xxh3_128_digest(str(self._cache and self._cache.stem).encode() + key + data)
 
     def _keep(self, vectors: dict[bytes, np.ndarray]) -> None:
         self._kept |= vectors
         if self._file is not None:
-            rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in vectors.items()]
+            kept = {key: vector.astype(np.float32).tobytes() for key, vector in vectors.items()}
+            rows = [(key, self._digest(key, data) + data) for key, data in kept.items()]
             with self._file:
-                self._file.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+                self._file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
 
 def _open_cache(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = sqlite3.connect(path, timeout=60, check_same_thread=False)
-    with file:
-        file.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = sqlite3.connect(path, timeout=60, check_same_thread=False)
+        with file:
+            file.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise _damaged(path, error) from error
     return file
+
+
+def _damaged(path: Path | None, error: Exception) -> UserError:
+    return UserError(f"the cache {str(path)!r} cannot be used ({error}); remove it, or name another --cache")

@@ -57,6 +57,20 @@ def select(chunks: np.ndarray, likeness: np.ndarray, size: int, max_jaccard: flo
     return chosen
 
 
+def _read(path: Path, key: str) -> np.ndarray | None:
+    """Read a set from a cache, or return None if it is not there, is damaged, or was kept under another key."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    contexts = np.frombuffer(data[16:], "<i8") if len(data) % 8 == 0 else np.zeros(0, "<i8")
+    return contexts.astype(np.int64) if data[:16] == _digest(key, contexts) else None
+
+
+def _digest(key: str, contexts: np.ndarray) -> bytes:
+    return xxhash.xxh3_128_digest(key.encode() + contexts.astype("<i8").tobytes())
+
+
 @dataclass
 class ContextSets:
     """The context sets of sentences, remembered in memory and, if asked, on disk."""
@@ -99,11 +113,12 @@ class ContextSets:
     def _load_or_build(self, key: str, sentence: str) -> np.ndarray:
         if self.cache_folder is None:
             return self._build(sentence)
-        path = self.cache_folder / key[:2] / f"{key}.npy"
-        if not path.exists():
-            with writing(path, shared=True) as temporary, temporary.open("wb") as file:
-                np.save(file, self._build(sentence))
-        contexts: np.ndarray = np.load(path, allow_pickle=False)
+        path = self.cache_folder / key[:2] / f"{key}.contexts"
+        contexts = _read(path, key)
+        if contexts is None:
+            contexts = self._build(sentence)
+            with writing(path, shared=True) as temporary:
+                temporary.write_bytes(_digest(key, contexts) + contexts.astype("<i8").tobytes())
         return contexts
 
     def _build(self, sentence: str) -> np.ndarray:

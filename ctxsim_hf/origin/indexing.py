@@ -27,7 +27,8 @@ from ctxsim_hf.runtime.blocks import Executor, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 from ctxsim_hf.runtime.files import digest_file, whole_folder, write_json
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import SHARD_PATTERN, describe_chunks
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer

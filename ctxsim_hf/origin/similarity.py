@@ -31,7 +31,7 @@ from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, mix, open_signal, shares
 from ctxsim_hf.origin.suggested_words import WordModel, WordSuggestions
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.stage import read_stage, verify_files_once
+from ctxsim_hf.runtime.record import open_stage
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
@@ -87,9 +87,8 @@ class OriginSimilarity:
             settings: Settings to override; see [`OriginSettings`].
         """
         folder = origin_folder(origin, revision)
-        record = read_stage(folder, "index")
+        record = open_stage(folder, "index")
         layout = Layout.load(folder)
-        verify_files_once(folder, record)
         return cls(
             folder,
             ContextIndex.open(folder / INDEX, open_tokenizer(folder / TOKENIZER), layout.width),

@@ -13,7 +13,7 @@ from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.working import refuse_same_file, writing_output
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -52,16 +52,22 @@ def run(arguments: SimilarityArguments) -> str:
     arguments.check()
     if arguments.pairs is None:
         return _compare_two(arguments, *arguments.sentences)
-    pairs = list(_read_pairs(Path(arguments.pairs)))
+    if arguments.output is None:
+        return f"{_write_pairs(arguments, sys.stdout)} pairs"
+    refuse_same_file(arguments.pairs, arguments.output)
+    with writing_output(arguments.output) as path, path.open("w", encoding="utf-8", newline="") as file:
+        number = _write_pairs(arguments, file)
+    what = "score" if arguments.surrogate else "score and spread"
+    return f"{number} pairs with {what} in {arguments.output}"
+
+
+def _write_pairs(arguments: SimilarityArguments, file: TextIO) -> int:
+    """Score the pairs of a file, write them and return how many there are."""
+    pairs = list(_read_pairs(Path(str(arguments.pairs))))
     scores = _score_pairs(arguments, [first for first, _ in pairs], [second for _, second in pairs])
     rows = [[*pair, *(f"{number:.6f}" for number in numbers)] for pair, numbers in zip(pairs, scores, strict=True)]
-    if arguments.output is None:
-        _write_rows(rows, sys.stdout)
-        return f"{len(rows)} pairs"
-    with writing(Path(arguments.output)) as path, path.open("w", encoding="utf-8", newline="") as file:
-        _write_rows(rows, file)
-    what = "score" if arguments.surrogate else "score and spread"
-    return f"{len(rows)} pairs with {what} in {arguments.output}"
+    _write_rows(rows, file)
+    return len(rows)
 
 
 def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:

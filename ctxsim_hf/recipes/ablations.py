@@ -12,7 +12,7 @@ from ctxsim_hf.origin.layout import Layout
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step
 from ctxsim_hf.runtime.presets import PRESETS
-from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.text.tokenized import tokenize_chunks
 
 NUM_CONTEXTS = (1000, 500, 100, 20)

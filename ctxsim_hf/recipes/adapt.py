@@ -27,11 +27,12 @@ from ctxsim_hf.recipes.steps import Checks, Step, run_steps
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
-from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.runtime.validation import Count, Positive, Share
+from ctxsim_hf.runtime.working import writing_into
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -103,9 +104,10 @@ def run(arguments: AdaptArguments) -> Adapted:
     folder, checks = arguments.folder, {"chunk": _check_held_out}
     if arguments.start is not None:
         fetch_folder(arguments.start, "a sentence encoder")  # refuses a mistyped name at once
-    speed = None if arguments.context_model is None else _reading_speed(arguments, checks)
-    _remember(arguments)
-    run_steps(plan(arguments, speed), arguments.minutes, checks)
+    with writing_into(arguments.output):
+        speed = None if arguments.context_model is None else _reading_speed(arguments, checks)
+        _remember(arguments)
+        run_steps(plan(arguments, speed), arguments.minutes, checks)
     return Adapted(Path(folder.surrogate), Path(folder.origin), _report(folder))
 
 
@@ -195,7 +197,7 @@ def _remember(arguments: AdaptArguments) -> None:
     models = {"context_model": arguments.context_model, "start": arguments.start}
     asked |= {name: _resolved(given) for name, given in models.items() if given is not None}
     path = Path(arguments.folder.place(ASKED_FILE))
-    before = read_json(path) or asked
+    before = read_sealed(path, "remove it and run the same command again") or asked
     differences = [
         f"{name} was {before.get(name)}, now {asked.get(name)}"
         for name in asked | before
@@ -206,7 +208,7 @@ def _remember(arguments: AdaptArguments) -> None:
         made = "; ".join(differences)
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
     if differences or not path.exists():
-        write_json(path, asked)
+        write_json(path, seal(asked))
 
 
 def _resolved(name: str) -> str:

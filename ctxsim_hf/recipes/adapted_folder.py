@@ -8,7 +8,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.runtime.presets import PRESETS
-from ctxsim_hf.runtime.stage import describe_stage
+from ctxsim_hf.runtime.record import describe_stage
 
 # Mostly pairs of sentences that share words, where contexts and words disagree most.
 MIX = {"near": 48, "farthest": 64, "document": 8, "unrelated": 8, "random_share": 0.3}

@@ -15,7 +15,7 @@ from pathlib import Path
 from huggingface_hub import snapshot_download
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import refuse_unfinished
+from ctxsim_hf.runtime.record import check_if_stage, refuse_unfinished
 
 PACKAGE = "package:"
 GGUF_SUFFIX = ".gguf"  # of a file that holds a whole language model: weights, settings and tokenizer
@@ -53,7 +53,7 @@ def fetch_folder(
     revision: str | None = None,
     allow_patterns: Sequence[str] | None = None,
 ) -> Path:
-    """Return the local folder `name`, or download the repository of this id from the Hub.
+    """Return the local folder `name`, or download the repository of this id from the Hub; refuse a damaged one.
 
     Args:
         name (`str` or `Path`): A local folder, which takes precedence, `package:NAME/PATH`, or an id on the Hub.
@@ -63,14 +63,25 @@ def fetch_folder(
         allow_patterns (`Sequence[str]`, *optional*): Files to download. None downloads all of them.
     """
     name = locate(name)
-    if Path(name).is_dir():
+    if is_folder(name):
+        check_if_stage(name)
         return Path(name)
     refuse_unfinished(name)
     patterns = None if allow_patterns is None else list(allow_patterns)
     try:
-        return Path(snapshot_download(name, repo_type=repo_type, revision=revision, allow_patterns=patterns))
+        folder = snapshot_download(name, repo_type=repo_type, revision=revision, allow_patterns=patterns)
     except Exception as error:  # the client raises many types, and an AssertionError where the server is not a Hub
         raise UserError(
             f"expected {expected} or its id on the Hub, but {name!r} is not a local folder and could not be "
             f"downloaded ({type(error).__name__}); check the name and the network"
         ) from error
+    check_if_stage(folder, patterns)
+    return Path(folder)
+
+
+def is_folder(name: str | Path) -> bool:
+    """Return whether there is a local folder of this name; a name that no file can have is that of none."""
+    try:
+        return Path(name).is_dir()
+    except OSError:
+        return False

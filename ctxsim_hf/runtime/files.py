@@ -8,13 +8,12 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import filelock
 import xxhash
 from huggingface_hub import constants
 
@@ -22,6 +21,8 @@ from ctxsim_hf.runtime.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+TEMPORARY = ".ctxsim-tmp"  # ends the name of a file or folder that is being written
+SEAL = "xxh3_128"  # the key of a digest of the other entries
 _many_writers: ContextVar[bool] = ContextVar("many_writers", default=False)
 
 
@@ -47,7 +48,7 @@ def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
         shared (`bool`): Whether other processes may write the file at the same time; the last to finish wins.
     """
     owner = f".{socket.gethostname()}-{os.getpid()}" if shared or _many_writers.get() else ""
-    temporary = path.with_name(f"{path.name}{owner}.tmp")
+    temporary = path.with_name(f".{path.name}{owner}{TEMPORARY}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -68,7 +69,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     A folder that exists is therefore whole. A temporary folder that a killed process left behind is removed first, so
     only one process at a time may write `path`.
     """
-    temporary = path.with_name(f"{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{TEMPORARY}")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -85,31 +86,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def cached_folder(kind: str, made_from: Any, build: Callable[[Path], None]) -> Path:
-    """Return a folder of the cache, calling `build` to fill it if it does not exist yet.
-
-    Args:
-        kind (`str`): What the folder holds, e.g. `words`; its parent in the cache has this name.
-        made_from (`Any`): JSON-ready description of everything that shapes the content.
-        build (`Callable[[Path], None]`): Fills an empty folder, while other processes wait.
-    """
-    name = Path(kind, xxhash.xxh3_128_hexdigest(json.dumps(made_from, sort_keys=True).encode()))
-    if (folder := _hugging_face_cache() / name).exists():  # even where the cache is read-only
-        return folder
-    folder = cache_root() / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            with whole_folder(folder) as temporary:
-                build(temporary)
-    return folder
-
-
 @cache
 def cache_root() -> Path:
     """Return the cache folder: `ctxsim` in the Hugging Face cache, or a temporary folder of this process if that is
     read-only, as it may be in a container."""
-    root = _hugging_face_cache()
+    root = hugging_face_cache()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):
@@ -122,6 +103,12 @@ def cache_root() -> Path:
             "set HF_HOME to a writable folder"
         )
         return Path(temporary)
+
+
+def datasets_cache() -> str | None:
+    """Return where the library `datasets` can keep files; None if that is its own cache."""
+    root = cache_root()
+    return None if root == hugging_face_cache() else str(root / "datasets")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -138,6 +125,38 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{str(path)!r} is damaged: {error}") from error
 
 
+def seal(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a digest of all entries to them, so that damage is noticed when they are read."""
+    value = json.loads(json.dumps(value))  # as it will be read
+    return {**value, SEAL: _digest_value(value)}
+
+
+def parse_sealed(text: str) -> dict[str, Any]:
+    """Parse a JSON object; raise a ValueError if its digest does not hold. One without a digest is taken as it is."""
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    if SEAL in value and _digest_value({key: value[key] for key in value if key != SEAL}) != value[SEAL]:
+        raise ValueError("its content changed")
+    return value
+
+
+def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
+    """Return the entries of a JSON file that were sealed, or an empty dictionary if there is no such file.
+
+    Args:
+        path (`Path`): The file.
+        remedy (`str`): How to get a good file, for the error message.
+    """
+    try:
+        value = parse_sealed(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{str(path)!r} is damaged: {error}; {remedy}") from error
+    return {key: value[key] for key in value if key != SEAL}
+
+
 def describe_file(path: Path) -> dict[str, Any]:
     """Return the size and the digest of a file, for stage.json."""
     return {"bytes": path.stat().st_size, "xxh3_128": digest_file(path)}
@@ -152,8 +171,13 @@ def digest_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _hugging_face_cache() -> Path:
+def hugging_face_cache() -> Path:
+    """Return the cache folder in the Hugging Face cache, which may be read-only."""
     return Path(constants.HF_HOME) / "ctxsim"
+
+
+def _digest_value(value: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(value, sort_keys=True).encode())
 
 
 def _flush(path: Path) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.train.loop import make_accelerator
 from ctxsim_hf.train.training_stage import METRICS_FILE, PACKAGES, finish_with_metrics

@@ -22,7 +22,8 @@ from ctxsim_hf.encoder.torch_surrogate import TorchSurrogate
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import OneOf
 from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
 

@@ -17,10 +17,11 @@ import xxhash
 from tqdm import tqdm
 from transformers import TokenizersBackend
 
+from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.files import cached_folder, describe_file
-from ctxsim_hf.runtime.stage import STAGE_FILE, describe_stage, read_stage, verify_files
+from ctxsim_hf.runtime.files import describe_file
+from ctxsim_hf.runtime.record import STAGE_FILE, describe_stage
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, join_rows, tokenize_rows
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -53,7 +54,6 @@ class PairFolder:
     def describe(self) -> dict[str, Any]:
         """Describe the pairs for stage.json."""
         if not self.path.exists() or (self.path / STAGE_FILE).exists():
-            verify_files(self.path, read_stage(self.path, "harvest"), digests=False)
             return describe_stage(self.path, "harvest")
         files = {path.name: describe_file(path) for split in ("train", "validation") for path in self.files(split)}
         return {"xxh3_128": xxhash.xxh3_128_hexdigest(json.dumps(files).encode())}

@@ -5,22 +5,26 @@ memory of its own. On one core its exact search was 2.7 times as fast as that of
 copies every vector into memory first.
 """
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import filelock
 import numpy as np
 
 from ctxsim_hf.encoder.part_encoder import EncodeSettings
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
-from ctxsim_hf.encoder.vector_file import FinishedSentences, append
+from ctxsim_hf.encoder.vector_file import FinishedSentences
+from ctxsim_hf.runtime.checks import check_once, file_state
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
+from ctxsim_hf.runtime.growing_file import GrowingFile
+from ctxsim_hf.runtime.working import writing_into
 
 INDEX_FILE = "index.json"
 VECTORS, TEXTS, ENDS = "vectors.f32", "sentences.utf8", "ends.i64"  # rows of float32; one after another; their ends
+FILES = (VECTORS, TEXTS, ENDS)
+REMEDY = "remove the index and add its sentences again"
 
 
 class Hit(NamedTuple):
@@ -35,7 +39,8 @@ class SearchIndex:
     """A folder of sentences and their vectors.
 
     What is added is saved: the files only grow, and index.json, replaced at the end of an `add`, says how much of them
-    counts. An interrupted `add` changes nothing, and the same `add` resumes it.
+    counts and has the digests of what each `add` appended. An interrupted `add` changes nothing, and the same `add`
+    resumes it. A damaged index is refused.
 
     Args:
         folder (`str` or `Path`): Folder of the index. If it does not exist, `encoder` starts one.
@@ -44,7 +49,7 @@ class SearchIndex:
 
     def __init__(self, folder: str | Path, encoder: SentenceEncoder | None = None) -> None:
         self.folder = Path(folder)
-        about = read_json(self.folder / INDEX_FILE)
+        about = self._read()
         if not about and encoder is None:
             raise UserError(
                 f"nothing is indexed in {str(folder)!r} yet; add sentences with "
@@ -61,7 +66,36 @@ class SearchIndex:
             "fingerprint": self.encoder.fingerprint,
             "vector_size": self.vector_size,
             "rows": 0,
+            "added": [],
         }
+
+    def _read(self) -> dict[str, Any]:
+        """Return index.json, or an empty dictionary if there is no index; refuse a damaged one."""
+        about = read_sealed(self.folder / INDEX_FILE, REMEDY)
+        if not about:
+            if left := [name for name in FILES if (self.folder / name).exists()]:
+                raise UserError(f"{str(self.folder)!r} has {left[0]} but no {INDEX_FILE}; {REMEDY}")
+            return {}
+        if "added" not in about:
+            raise UserError(f"{str(self.folder)!r} has no digests, as another version made it; {REMEDY}")
+        parts = {name: [part[name] for part in about["added"]] for name in FILES if about["added"]}
+        for name, recorded in parts.items():
+            expected, found = sum(part["bytes"] for part in recorded), file_state(self.folder / name, REMEDY).st_size
+            if found < expected:  # more is what an interrupted run left
+                raise UserError(
+                    f"{str(self.folder / name)!r} is damaged: expected {expected} bytes, found {found}; {REMEDY}"
+                )
+        check_once(self.folder, parts, lambda: self._verify(parts), REMEDY)
+        return about
+
+    def _verify(self, parts: dict[str, list[dict[str, Any]]]) -> None:
+        for name, recorded in parts.items():
+            start = 0
+            for part in recorded:
+                with GrowingFile(self.folder / name, start, read_only=True) as file:
+                    if not file.resume(part):
+                        raise UserError(f"{str(self.folder / name)!r} is damaged: its content changed; {REMEDY}")
+                start += part["bytes"]
 
     def _refuse_another(self, about: dict[str, Any]) -> None:
         made_by = f"{str(self.folder)!r} was made by the surrogate {about['surrogate']!r}"
@@ -75,49 +109,43 @@ class SearchIndex:
 
     def add(self, sentences: Iterable[str], num_processes: int = 1) -> None:
         """Encode sentences and append them."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with filelock.FileLock(self.folder / ".lock", timeout=0):
-                self._about = read_json(self.folder / INDEX_FILE) or self._about  # another run may have added since
+        with writing_into(self.folder):
+            try:
+                self.folder.mkdir(exist_ok=True)
+                self._about = self._read() or self._about  # another run may have added since
+                self._write_about()  # first, since files without it are damaged
                 self._add(sentences, num_processes)
-        except filelock.Timeout:
-            raise UserError(f"another run is adding to {str(self.folder)!r}; wait for it or stop it first") from None
-        except OSError as error:
-            raise UserError(f"could not add to {str(self.folder)!r}: {error.strerror or error}") from error
+            except OSError as error:
+                raise UserError(f"could not add to {str(self.folder)!r}: {error.strerror or error}") from error
 
     def _add(self, sentences: Iterable[str], num_processes: int) -> None:
         done = FinishedSentences(
             self.folder / "adding.json", {"fingerprint": self.encoder.fingerprint, "after": len(self)}
         )
-        done.restore(sentences)
-        settings = EncodeSettings(self.encoder.model.tokens_per_batch, normalize=True)
-        self._append(self.encoder.encode_parts(sentences, settings, num_processes, done.rows), done)
-        self._about = self._about | {"rows": len(self) + done.rows}
-        write_json(self.folder / INDEX_FILE, self._about)
+        with ExitStack() as stack:
+            files = [stack.enter_context(GrowingFile(self.folder / name, self._size(name))) for name in FILES]
+            done.restore(sentences, files)
+            settings = EncodeSettings(self.encoder.model.tokens_per_batch, normalize=True)
+            for part, vectors in self.encoder.encode_parts(sentences, settings, num_processes, done.rows):
+                texts = [sentence.encode("utf-8") for sentence in part]
+                vector_file, text_file, end_file = files
+                ends = text_file.end + np.cumsum([len(text) for text in texts])
+                vector_file.append(np.ascontiguousarray(vectors, dtype="<f4").data)
+                text_file.append(b"".join(texts))
+                end_file.append(ends.astype("<i8").data)
+                done.add(part, files)
+            described = {file.path.name: file.describe() for file in files}
+        if done.rows:
+            added = [*self._about["added"], described]
+            self._about = self._about | {"rows": len(self) + done.rows, "added": added}
+        self._write_about()
         done.clear()
 
-    def _append(self, parts: Iterator[tuple[list[str], np.ndarray]], done: FinishedSentences) -> None:
-        """Cut off what an interruption left half written, then append part after part."""
-        rows = len(self) + done.rows
-        for name in (VECTORS, ENDS, TEXTS):
-            (self.folder / name).touch()
-        os.truncate(self.folder / VECTORS, rows * self.vector_size * 4)
-        os.truncate(self.folder / ENDS, rows * 8)
-        end = int(self._ends(rows)[-1]) if rows else 0
-        os.truncate(self.folder / TEXTS, end)
-        with (
-            (self.folder / VECTORS).open("ab") as vector_file,
-            (self.folder / TEXTS).open("ab") as text_file,
-            (self.folder / ENDS).open("ab") as end_file,
-        ):
-            for part, vectors in parts:
-                texts = [sentence.encode("utf-8") for sentence in part]
-                ends = end + np.cumsum([len(text) for text in texts])
-                append(vector_file, np.ascontiguousarray(vectors, dtype="<f4").data)
-                append(text_file, b"".join(texts))
-                append(end_file, ends.astype("<i8").data)
-                end = int(ends[-1])
-                done.add(part)
+    def _write_about(self) -> None:
+        write_json(self.folder / INDEX_FILE, seal(self._about))
+
+    def _size(self, name: str) -> int:
+        return sum(part[name]["bytes"] for part in self._about["added"])
 
     def search(self, queries: list[str], top_k: int = 10) -> list[list[Hit]]:
         """Return the sentences most similar to each query, best first."""

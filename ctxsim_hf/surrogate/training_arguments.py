@@ -14,6 +14,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder, locate
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
+from ctxsim_hf.runtime.record import check_if_stage
 from ctxsim_hf.runtime.validation import Count, CountOrZero, NonNegative, OneOf, Share
 from ctxsim_hf.surrogate.generator_start import DEFAULT_TABLE, TableSettings
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
@@ -206,6 +207,7 @@ def _describe_model(model: str) -> Any:
     place = Path(locate(model))
     if not place.exists():
         return model
+    check_if_stage(place)
     patterns = ("config.json", "modules.json", SETTINGS_FILE, "*.safetensors", GGUF)
     paths = [place] if place.is_file() else sorted({path for pattern in patterns for path in place.glob(pattern)})
     return {path.name: describe_file(path) for path in paths}

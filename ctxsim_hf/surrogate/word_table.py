@@ -21,8 +21,8 @@ from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.context_models.registry import describe_context_model
 from ctxsim_hf.origin.layout import default_device
+from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import cached_folder
 
 FORMAT = 1  # part of the digest: a change of layout must not meet old arrays
 SIF_SMOOTHING = 1e-3  # a in a / (a + p)

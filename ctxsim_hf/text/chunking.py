@@ -20,7 +20,8 @@ from ctxsim_hf.runtime.array_job import array_rank, run_as_rank
 from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.text.chunk_arguments import ChunkArguments
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
 from ctxsim_hf.text.chunks import CHUNK_SPLITS, context_positions, even_chunks
@@ -110,7 +111,7 @@ class ChunkBlocks(FileBlocks):
         for name in self.blocks():
             totals.update(json.loads(pq.read_schema(self.folder / name).metadata[_COUNTS_KEY]))
         counts = _report(totals)
-        for path in self.folder.glob(f"{PLAN_FILE}*"):  # also temporary files of a process that was killed
+        for path in self.folder.glob(f"*{PLAN_FILE}*"):  # also temporary files of a process that was killed
             path.unlink()
         return counts
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import describe_stage, read_stage, verify_files
+from ctxsim_hf.runtime.files import datasets_cache
+from ctxsim_hf.runtime.record import describe_stage, open_stage
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -72,13 +73,13 @@ def read_chunks(folder: str | Path, split: str | None = None) -> "Dataset":
         raise UserError(f"chunks have no split {split!r}; expected one of {', '.join(CHUNK_SPLITS)}, or None for both")
     check_chunks(folder, split)
     shards = [str(path) for path in sorted(Path(folder).glob(SHARD_PATTERN))]
-    return Dataset.from_parquet(shards, filters=[("split", "=", split)] if split else None)
+    filters = [("split", "=", split)] if split else None
+    return Dataset.from_parquet(shards, filters=filters, cache_dir=datasets_cache())
 
 
 def check_chunks(folder: str | Path, split: str | None = None) -> None:
-    """Refuse a folder that `ctxsim chunk` did not finish, that has lost a file, or that has no chunk in the split."""
-    record = read_stage(folder, *COMMANDS)
-    verify_files(folder, record, digests=False)
+    """Refuse a folder that `ctxsim chunk` did not finish, that is damaged, or that has no chunk in the split."""
+    record = open_stage(folder, *COMMANDS)
     if split is not None and not record["counts"]["chunks"][split]:
         raise UserError(
             f"{str(folder)!r} has no {split} chunks; add documents, or use ctxsim chunk with another --held-out share"

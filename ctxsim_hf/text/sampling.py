@@ -18,7 +18,8 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.text.chunks import CHUNK_SPLITS, SHARD_PATTERN, check_chunks, describe_chunks
 
 _SEED = 1  # a different hash than the one that holds out documents: training documents have no low values of that

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxsim_hf.runtime.blocks import Executor, LocalExecutor, execute
+from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import cached_folder, digest_file
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.record import check_if_stage
 from ctxsim_hf.text.chunks import check_chunks, describe_chunks
 from ctxsim_hf.text.token_blocks import STARTS, TokenBlocks, encode_batches, starts_of
 
@@ -125,10 +127,11 @@ class TokenizedChunks(TokenizedSentences):
 
 
 def find_tokenizer_file(folder: str | Path) -> Path:
-    """Return the tokenizer.json of a folder; refuse a folder without one."""
+    """Return the tokenizer.json of a folder; refuse a folder without one, and a damaged one."""
     path = Path(folder) / "tokenizer.json"
     if not path.exists():
         raise UserError(f"expected a file tokenizer.json in {str(folder)!r}, but there is none")
+    check_if_stage(folder)
     return path
 
 

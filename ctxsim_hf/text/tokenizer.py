@@ -24,7 +24,8 @@ from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.stage import Stage, read_stage, verify_files
+from ctxsim_hf.runtime.record import open_stage, read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
 from ctxsim_hf.text.word_tokenizer import train_word_tokenizer
@@ -60,8 +61,7 @@ class TokenizerArguments(StageArguments):
 
 def run(arguments: TokenizerArguments) -> dict[str, Any]:
     """Run the stage and return the counts that stage.json records."""
-    chunked = read_stage(arguments.chunks, *COMMANDS)
-    verify_files(arguments.chunks, chunked, digests=False)
+    chunked = open_stage(arguments.chunks, *COMMANDS)
     inputs = {"chunks": describe_chunks(arguments.chunks)}
     with Stage(
         "train-tokenizer", arguments, inputs, packages=("sentencepiece", "tokenizers", "transformers")

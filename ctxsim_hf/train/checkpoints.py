@@ -1,6 +1,7 @@
 """Checkpoints of a training run: the state of accelerate (weights, optimizer, random generators) and our progress.
 
-A checkpoint is renamed when it is whole, so one that exists can be trusted.
+A checkpoint is renamed when it is whole, and holds the digests of its files: a run resumes from what was saved, or not
+at all.
 """
 
 import math
@@ -11,6 +12,7 @@ from typing import Any
 
 from accelerate import Accelerator
 
+from ctxsim_hf.runtime.cache import check_digests, write_digests
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json, write_json
 
@@ -37,6 +39,7 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, 
     accelerator.wait_for_everyone()  # each process writes the states of its generators
     if accelerator.is_main_process:
         write_json(temporary / "progress.json", asdict(progress))
+        write_digests(temporary)
         shutil.rmtree(folder / name, ignore_errors=True)
         temporary.rename(folder / name)
         for old in _checkpoints(folder)[:-keep]:
@@ -45,7 +48,10 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, 
 
 
 def load_checkpoint(accelerator: Accelerator, checkpoint: Path, layout: list[Any]) -> Progress:
-    """Load a checkpoint; refuse one of a run with another layout."""
+    """Load a checkpoint; refuse a damaged one, and one of a run with another layout."""
+    check_digests(
+        checkpoint, f"remove {str(checkpoint)!r} to resume from the one before, or start again with --overwrite"
+    )
     progress = Progress(**read_json(checkpoint / "progress.json"))
     if progress.layout != layout:
         processes, precision = progress.layout

@@ -13,7 +13,8 @@ from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.train.loop import TrainingTask, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
 

@@ -93,7 +93,7 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(
     assert ctxsim(*words(corpus, start, tmp_path / "undisturbed", *flags))[0] == 0
     command = words(corpus, start, tmp_path / "out", *flags)
     with subprocess.Popen([BIN / "ctxsim", *command], stderr=subprocess.PIPE, text=True) as process:
-        while not list((tmp_path / "out.partial/checkpoints").glob("step-*[0-9]")):
+        while not list((tmp_path / "out.ctxsim-partial/output/checkpoints").glob("step-*[0-9]")):
             assert process.poll() is None, process.communicate()
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)

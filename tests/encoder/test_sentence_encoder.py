@@ -167,7 +167,7 @@ def test_an_interrupted_file_goes_on(
         return vectors, sum(map(len, recorder.masks))
 
     interrupt()
-    with (tmp_path / "vectors.npy.partial").open("ab") as file:
+    with (tmp_path / "vectors.npy.ctxsim-partial/output").open("ab") as file:
         file.write(b"half a row")  # as a kill would leave it
     vectors, number = encoded(sentences)
     assert number == 30 - 14
@@ -330,6 +330,30 @@ def test_command(ctxsim: Run, encoder: SentenceEncoder, folder: Path, tmp_path: 
     assert (code, out) == (0, f"wrote 4 vectors of size 16 to {output}\n"), err
     expected = encoder.encode(["first line", "", "third\x0bline", "last"], normalize_embeddings=True)
     np.testing.assert_array_equal(np.load(output), expected)
+
+
+def test_the_input_is_not_overwritten(ctxsim: Run, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a line\n")
+    (tmp_path / "link").symlink_to("lines.txt")
+    for output in ("lines.txt", "link"):
+        words = ("encode", "--surrogate", folder, "--input", tmp_path / "lines.txt", "--output", tmp_path / output)
+        code, _, err = ctxsim(*words)
+        assert code == 2 and "is read and would be overwritten" in err and err.count("\n") == 1
+    assert (tmp_path / "lines.txt").read_text() == "a line\n"
+
+
+def test_an_interrupted_file_that_was_damaged_begins_again(
+    encoder: SentenceEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SENTENCES_PER_PART", 7)
+    sentences, output = mixed_sentences(30), tmp_path / "vectors.npy"
+    expected = encoder.encode(sentences)
+    with pytest.raises(KeyboardInterrupt):
+        encoder.encode(Counted([*sentences[:20], "stop"]), output=output)
+    with (tmp_path / "vectors.npy.ctxsim-partial/output").open("r+b") as file:
+        file.seek(200)
+        file.write(b"x")
+    np.testing.assert_array_equal(encoder.encode(sentences, output=output), expected)
 
 
 def test_command_errors(ctxsim: Run, folder: Path, tmp_path: Path) -> None:

@@ -63,4 +63,7 @@ def test_workers_count_alike(data_root: Path, monkeypatch: pytest.MonkeyPatch) -
     whole = word_counts._count_documents(corpora)
     monkeypatch.setattr(word_counts, "CHARS_PER_BATCH", 1)  # a batch for each document
     parts = word_counts._count_documents(corpora)
-    assert (parts.words.keys.tolist(), parts.words.counts.tolist()) == (whole.words.keys.tolist(), whole.words.counts.tolist())
+    assert (parts.words.keys.tolist(), parts.words.counts.tolist()) == (
+        whole.words.keys.tolist(),
+        whole.words.counts.tolist(),
+    )

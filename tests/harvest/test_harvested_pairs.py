@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
 from transformers import AutoTokenizer, RobertaConfig, RobertaModel
+from unfinished import unfinished
 
 from ctxsim_hf import HarvestedPairs
 from ctxsim_hf.harvest import harvested_pairs
@@ -45,7 +46,7 @@ def test_streaming_reads_the_files_as_they_are(group_harvest: Path, tmp_path: Pa
 
 def test_it_runs_the_harvest_and_goes_on_with_it(planted: Path, pair_harvest: Path, tmp_path: Path) -> None:
     """The stage keeps its own folder: files that are there are not made again."""
-    partial = Path(shutil.copytree(pair_harvest, tmp_path / "pairs.partial"))
+    partial = Path(shutil.copytree(pair_harvest, unfinished(tmp_path / "pairs")))
     (partial / "data/test-00000-of-00001.parquet").unlink()
     kept = partial / "data/train-00000-of-00002.parquet"
     written = kept.stat().st_mtime_ns

@@ -18,6 +18,7 @@ import pytest
 import torch
 from small_harvest import contents, harvest_words
 from transformers import HfArgumentParser
+from unfinished import unfinished
 
 from ctxsim_hf.harvest.harvest_arguments import HarvestArguments
 from ctxsim_hf.harvest.harvest_blocks import HarvestBlocks
@@ -117,7 +118,7 @@ def test_shards_in_any_order_leave_the_same_bytes(
     assert shard(2)[:2] == (0, "shard 2 of 5 is finished; still to come: 0, 1, 3, 4\n")
     assert shard(4)[:2] == (0, "shard 4 of 5 is finished; still to come: 0, 1, 3\n"), "though it has no file to make"
     assert [shard(number)[0] for number in (3, 0)] == [0, 0]
-    broken = next((tmp_path / "out.shards/2-of-5/data").iterdir())
+    broken = next((tmp_path / "out.ctxsim-shards/2-of-5/data").iterdir())
     broken.write_bytes(broken.read_bytes()[:-1])
     code, _, err = shard(1)
     assert code == 2 and f"'{broken}' is damaged; run that shard again" in err
@@ -145,11 +146,13 @@ def test_killed_and_run_again_it_leaves_the_same_bytes(
 ) -> None:
     words = harvest_words(planted, tmp_path / "out")
     with subprocess.Popen([BIN / "ctxsim", *words], env=ONE_THREAD) as process:
-        while not list(tmp_path.glob("out.partial/data/*.parquet")):
+        while not list(tmp_path.glob("out.ctxsim-partial/output/data/*.parquet")):
             assert process.poll() is None
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
-    finished = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("out.partial/data/*.parquet")}
+    finished = {
+        path.name: path.stat().st_mtime_ns for path in tmp_path.glob("out.ctxsim-partial/output/data/*.parquet")
+    }
     assert len(finished) < 4 and not (tmp_path / "out").exists()
     assert ctxsim(*words)[0] == 0
     assert contents(tmp_path / "out") == contents(pair_harvest)
@@ -176,7 +179,7 @@ def test_a_damaged_file_is_named_and_made_again(
 def test_a_damaged_file_of_a_run_that_was_interrupted(
     ctxsim: Run, planted: Path, pair_harvest: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    partial = Path(shutil.copytree(pair_harvest, tmp_path / "out.partial"))
+    partial = Path(shutil.copytree(pair_harvest, unfinished(tmp_path / "out")))
     broken = partial / "data/train-00001-of-00002.parquet"
     broken.write_bytes(broken.read_bytes()[: broken.stat().st_size // 2])
     assert ctxsim(*harvest_words(planted, tmp_path / "out"))[0] == 0
@@ -185,10 +188,10 @@ def test_a_damaged_file_of_a_run_that_was_interrupted(
 
 
 def test_a_full_disk_loses_nothing(ctxsim: Run, planted: Path, pair_harvest: Path, tmp_path: Path) -> None:
-    partial = Path(shutil.copytree(pair_harvest, tmp_path / "out.partial"))
+    partial = Path(shutil.copytree(pair_harvest, unfinished(tmp_path / "out")))
     missing = partial / "data/train-00001-of-00002.parquet"
     missing.unlink()
-    missing.with_name(missing.name + ".tmp").symlink_to("/dev/full")
+    missing.with_name(f".{missing.name}.ctxsim-tmp").symlink_to("/dev/full")
     code, _, err = ctxsim(*harvest_words(planted, tmp_path / "out"))
     assert code == 2 and "No space left on device" in err and "to resume" in err and err.count("\n") == 1
     assert len(list((partial / "data").iterdir())) == 3

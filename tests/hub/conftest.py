@@ -25,7 +25,8 @@ from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateM
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.stage import Stage, describe_stage
+from ctxsim_hf.runtime.record import describe_stage
+from ctxsim_hf.runtime.stage import Stage
 
 ROOT = Path(__file__).parents[2]
 ESTIMATE = {"value": 0.7312, "low": 0.70, "high": 0.76}

@@ -104,14 +104,24 @@ def test_fewer_contexts_than_asked_is_said(planted: Path, sentence: str, caplog:
 
 
 def test_cache_on_disk(planted: Path, sentence: str, tmp_path: Path) -> None:
-    """Kept for the same settings only."""
+    """Kept for the same settings only, and made again where it is damaged or was kept for another sentence."""
     origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
     (built,) = origin.contexts.sets([sentence])
-    (file,) = tmp_path.rglob("*.npy")
-    np.save(file, built[:3])  # what comes back is what lies there
-    again = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
-    (kept,) = again.contexts.sets([sentence])
-    np.testing.assert_array_equal(kept, built[:3])
+    (file,) = tmp_path.rglob("*.contexts")
+    whole = file.read_bytes()
+
+    def kept() -> np.ndarray:
+        again = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=10, cache_folder=tmp_path)
+        again.contexts.sets.candidates = pytest.fail if file.read_bytes() == whole else origin.contexts.sets.candidates
+        return next(again.contexts.sets([sentence]))
+
+    list(origin.contexts.sets([sentence + " Another."]))
+    (other_file,) = set(tmp_path.rglob("*.contexts")) - {file}
+    damages = (whole[:-8], whole[:9], b"", whole[:-1] + b"x", other_file.read_bytes())
+    for content in (whole, *damages):
+        file.write_bytes(content)
+        np.testing.assert_array_equal(kept(), built)
+        assert file.read_bytes() == whole
     other = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=11, cache_folder=tmp_path)
     (fresh,) = other.contexts.sets([sentence])
     assert len(fresh) == 11

@@ -66,8 +66,8 @@ def test_killed_while_it_clears_up_it_clears_up(
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "finish", killed)
         assert ctxsim(*words)[0] == 130
-    (tmp_path / "out.partial/blocks").mkdir()
-    (tmp_path / "out.partial/blocks/000000000.npz").write_bytes(b"what was left")
+    (tmp_path / "out.ctxsim-partial/output/blocks").mkdir()
+    (tmp_path / "out.ctxsim-partial/output/blocks/000000000.npz").write_bytes(b"what was left")
     assert ctxsim(*words)[0] == 0
     assert (tmp_path / "out/stage.json").read_bytes() == (planted / "origin/stage.json").read_bytes()
     assert not (tmp_path / "out/blocks").exists()

@@ -1,6 +1,7 @@
 """`ctxsim ablate`: arms evaluated, arms trained, the paper beside them, going on after an interruption."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from planted import PlantedCorpus
+from unfinished import unfinished
 
 from ctxsim_hf import evaluate_similarity, harvest
 from ctxsim_hf.evaluation import paper_figures
@@ -101,7 +103,7 @@ def test_going_on_between_two_arms(
     code, _, err = ctxsim(*command)
     assert code == 130 and "run the same command again to resume" in err
     assert not (tmp_path / "out").exists()
-    first = tmp_path / "out.partial/two_step/evaluation/results.json"
+    first = tmp_path / "out.ctxsim-partial/output/two_step/evaluation/results.json"
     made = first.stat().st_mtime_ns
     assert ctxsim(*command)[0] == 0
     assert calls == ["two_step", "random", "random", "no_diversity"]
@@ -238,12 +240,12 @@ def test_a_folder_that_adapt_did_not_make_or_finish(
         return err
 
     assert f"expected a folder made by `ctxsim adapt`, but '{folder}' has no chunks" in refused()
-    (folder / "chunks.partial").mkdir()
+    unfinished(folder / "chunks").mkdir()
     assert "is not finished: it has no ctxsim/origin-*; run the same `ctxsim adapt` again" in refused()
-    (folder / "chunks.partial").rmdir()
+    shutil.rmtree(folder / "chunks.ctxsim-partial")
     for name in ("chunks", "tokenizer", "discriminator", "generator", "ctxsim/origin-tiny"):
         (folder / name).symlink_to(adapted / name)
-    (folder / "pairs.partial").mkdir()
+    unfinished(folder / "pairs").mkdir()
     assert f"'{folder}/pairs' is not finished yet; run the command that makes it again" in refused()
     (folder / "ctxsim/origin-light").symlink_to(adapted / "ctxsim/origin-tiny")
     assert "expected one origin in" in refused() and "found origin-tiny, origin-light" in refused()

@@ -108,7 +108,7 @@ def test_killed_five_times(tmp_path: Path) -> None:
 
 def finished_stages(folder: Path) -> dict[str, int]:
     """When each was finished."""
-    found = [path for path in folder.rglob("stage.json") if ".partial" not in str(path)]
+    found = [path for path in folder.rglob("stage.json") if ".ctxsim-partial" not in str(path)]
     return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in found}
 
 

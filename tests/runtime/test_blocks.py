@@ -101,7 +101,7 @@ def test_the_plan_of_chunking_is_made_once(arguments: ChunkArguments, tmp_path: 
     assert again.blocks() == names
     again.run_block(names[-1])
     assert (tmp_path / "work/plan.arrow").stat().st_mtime_ns == made
-    (tmp_path / "work/plan.arrow.123.tmp").write_text("by a process that was killed")
+    (tmp_path / "work/.plan.arrow.123.ctxsim-tmp").write_text("by a process that was killed")
     execute(again, LocalExecutor())
     assert sorted(contents(tmp_path / "work")) == names, "nothing of the plan is left"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hub_processes import environment, run_python
 from loopback_hub import Blob, LoopbackHub, Repository
+from unfinished import unfinished
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
@@ -30,8 +31,8 @@ print(json.dumps(said))
 
 def test_a_folder_comes_first_and_an_unfinished_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
-    (tmp_path / "whole.partial").mkdir()  # of a run that makes it anew
-    (tmp_path / "half.partial").mkdir()
+    unfinished(tmp_path / "whole").mkdir()  # of a run that makes it anew
+    unfinished(tmp_path / "half").mkdir()
     assert fetch_folder(tmp_path / "whole", "a toy") == tmp_path / "whole"
     with pytest.raises(UserError, match=r"half' is not finished yet; run the command that makes it again"):
         fetch_folder(tmp_path / "half", "a toy")

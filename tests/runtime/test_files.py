@@ -11,8 +11,9 @@ import pytest
 from huggingface_hub import constants
 
 from ctxsim_hf.runtime import files
+from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import cached_folder, many_writers, read_json, whole_folder, write_json, writing
+from ctxsim_hf.runtime.files import many_writers, read_json, whole_folder, write_json, writing
 
 
 @pytest.fixture
@@ -26,7 +27,8 @@ def hf_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
-    (tmp_path / "a.txt.tmp").symlink_to("/dev/full")  # every write to it fails with the real error of a full disk
+    # Every write to it fails with the real error of a full disk.
+    (tmp_path / ".a.txt.ctxsim-tmp").symlink_to("/dev/full")
     with (
         pytest.raises(UserError, match=r"could not write .*No space left on device.*to resume"),
         writing(tmp_path / "a.txt") as path,
@@ -49,8 +51,8 @@ def test_processes_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
 
 
 def test_a_folder_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
-    (tmp_path / "deep/made.tmp").mkdir(parents=True)
-    (tmp_path / "deep/made.tmp/left_by_a_killed_process").touch()
+    (tmp_path / "deep/.made.ctxsim-tmp").mkdir(parents=True)
+    (tmp_path / "deep/.made.ctxsim-tmp/left_by_a_killed_process").touch()
     with whole_folder(tmp_path / "deep/made") as folder:
         (folder / "inner").mkdir()
         (folder / "inner/a.txt").write_text("hello")

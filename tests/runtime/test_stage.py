@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from unfinished import unfinished
 
 from ctxsim_hf.runtime.arguments import StageArguments
+from ctxsim_hf.runtime.checks import verify_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage, verify_files
+from ctxsim_hf.runtime.record import describe_stage, read_stage
+from ctxsim_hf.runtime.stage import Stage
 
 
 @dataclass(kw_only=True)
@@ -75,7 +78,7 @@ def test_an_interrupted_run_goes_on_from_its_finished_files(tmp_path: Path) -> N
         read_stage(tmp_path / "out")
     with Stage("toy", arguments, {"corpus": "x"}) as stage:
         assert stage.has("first") and not stage.has("second")
-        assert not stage.has("second.tmp")
+        assert not stage.has(".second.ctxsim-tmp")
         stage.finish({})
     assert "interrupted" in (tmp_path / "out/stage.log").read_text()
 
@@ -110,13 +113,60 @@ def test_a_folder_that_is_no_stage_is_never_touched(tmp_path: Path) -> None:
     assert (tmp_path / "mine/thesis.txt").read_text() == "years of work"
 
 
+def test_neighbours_are_never_touched(tmp_path: Path) -> None:
+    neighbours = [tmp_path / name for name in ("out.partial/mine", "out.replaced/mine", "out.lock", "out.tmp", ".out")]
+    for path in neighbours:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    make(tmp_path / "out")
+    make(tmp_path / "out", number=2, overwrite=True)
+    assert {path.read_text() for path in neighbours} == {"mine"}
+    assert len(list(tmp_path.iterdir())) == len(neighbours) + 1
+
+
+def test_a_folder_with_files_of_others_is_not_replaced(tmp_path: Path) -> None:
+    make(tmp_path / "out")
+    (tmp_path / "out/data/thesis.txt").write_text("years of work")
+    with pytest.raises(UserError, match=r"holds files .* did not write: data/thesis.txt; move them away"):
+        make(tmp_path / "out", number=2, overwrite=True)
+    make(tmp_path / "out")
+    assert (tmp_path / "out/data/thesis.txt").read_text() == "years of work"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_finished_folder_that_is_damaged(tmp_path: Path) -> None:
+    make(tmp_path / "out")
+    (tmp_path / "out/data/a.txt").write_text("jello")
+    with pytest.raises(UserError, match=r"a.txt' is damaged: its content changed; .* --overwrite"):
+        make(tmp_path / "out")
+    make(tmp_path / "out", overwrite=True)
+    record = (tmp_path / "out/stage.json").read_text()
+    (tmp_path / "out/stage.json").write_text(record.replace('"files": 1', '"files": 2'))
+    with pytest.raises(UserError, match=r"stage.json' is damaged \(its content changed\)"):
+        make(tmp_path / "out")
+    with pytest.raises(UserError, match=r"nothing tells what else .* holds; remove the folder"):
+        make(tmp_path / "out", overwrite=True)
+
+
+def test_an_unfinished_folder_that_is_damaged(tmp_path: Path) -> None:
+    folder = unfinished(tmp_path / "out")
+    folder.mkdir()
+    for name in ("stage.json", "stage.log", "first"):
+        (folder / name).write_text("{")
+    with pytest.raises(UserError, match=r"its stage.json is damaged .* --overwrite"):
+        make(tmp_path / "out")
+    make(tmp_path / "out", overwrite=True)
+    assert not (tmp_path / "out/first").exists()
+
+
 def test_two_runs_at_once_into_one_folder(tmp_path: Path) -> None:
     code = (
-        "import sys\nsys.path.insert(0, sys.argv[2])\nfrom test_stage import *\n"
+        "import sys\nsys.path[:0] = sys.argv[2:]\nfrom test_stage import *\n"
         "with Stage('toy', Arguments(output=sys.argv[1]), {}) as stage:\n"
         "    print('in', flush=True)\n    sys.stdin.read()"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "out"), str(Path(__file__).parent)]
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", code, str(tmp_path / "out"), str(here), str(here.parent)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout and other.stdout.readline() == "in\n"
         with pytest.raises(UserError, match="another run is writing"):

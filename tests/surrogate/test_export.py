@@ -14,8 +14,8 @@ from tiny_surrogate import MAX_TOKENS, mixed_sentences
 
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.runtime.checks import verify_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.stage import verify_files
 from ctxsim_hf.surrogate import export_command
 from ctxsim_hf.surrogate.search_index import SearchIndex
 

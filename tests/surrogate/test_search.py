@@ -13,6 +13,7 @@ from tiny_surrogate import mixed_sentences
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.encoder import sentence_encoder
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import seal
 from ctxsim_hf.surrogate.search_index import SearchIndex
 
 Run = Callable[..., tuple[int, str, str]]
@@ -86,12 +87,52 @@ def test_an_interrupted_add(
     assert len(third) == 51 and third.sentence(50) == "something else" and third.sentence(49) == old[49]
 
 
+@pytest.mark.parametrize("name", ["index.json", "vectors.f32", "sentences.utf8", "ends.i64"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "delete"])
+def test_a_damaged_index_is_refused_and_left_alone(
+    encoder: SentenceEncoder, stored: Path, tmp_path: Path, name: str, damage: str
+) -> None:
+    folder = Path(shutil.copytree(stored, tmp_path / "index"))
+    path = folder / name
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    if damage == "delete":
+        path.unlink()
+    else:
+        path.write_bytes(whole[:half] + (bytes([whole[half] ^ 1]) + whole[half + 1 :] if damage == "flip" else b""))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for _ in range(2):
+        with pytest.raises(UserError, match="remove the index and add its sentences again"):
+            SearchIndex(folder, encoder).add(["more"])
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    path.write_bytes(whole)
+    assert len(SearchIndex(folder)) == len(SENTENCES)
+
+
+def test_an_unfinished_add_that_was_damaged_begins_again(
+    encoder: SentenceEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentence_encoder, "SENTENCES_PER_PART", 10)
+    for folder in (tmp_path / "whole", tmp_path / "index"):
+        SearchIndex(folder, encoder).add(SENTENCES[:30])
+    SearchIndex(tmp_path / "whole", encoder).add(SENTENCES[30:])
+    with pytest.raises(KeyboardInterrupt):
+        SearchIndex(tmp_path / "index", encoder).add(Interrupted(SENTENCES[30:55]))
+    with (tmp_path / "index/vectors.f32").open("r+b") as file:
+        file.seek(-3, 2)
+        file.write(b"x")
+    SearchIndex(tmp_path / "index", encoder).add(SENTENCES[30:])
+    for name in ("index.json", "vectors.f32", "sentences.utf8", "ends.i64"):
+        assert (tmp_path / "index" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
 def test_wrong_dimension(stored: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"expected queries of 16 numbers, got the shape \(1, 8\)"):
         SearchIndex(stored).search_vectors(np.ones((1, 8), np.float32))
     shutil.copytree(stored, tmp_path / "index")
     about = json.loads((stored / "index.json").read_text()) | {"vector_size": 8}
-    (tmp_path / "index/index.json").write_text(json.dumps(about))
+    del about["xxh3_128"]
+    (tmp_path / "index/index.json").write_text(json.dumps(seal(about)))
     with pytest.raises(UserError, match=r"was made by the surrogate .*, whose vectors have 8 numbers, not 16"):
         SearchIndex(tmp_path / "index")
 

@@ -125,7 +125,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(
     assert ctxsim(*words(corpus, pairs, tmp_path / "undisturbed", *STEPS))[0] == 0
     command = words(corpus, pairs, tmp_path / "out", *STEPS)
     with subprocess.Popen([BIN / "ctxsim", *command]) as process:
-        while not list((tmp_path / "out.partial/checkpoints").glob("step-*[0-9]")):
+        while not list((tmp_path / "out.ctxsim-partial/output/checkpoints").glob("step-*[0-9]")):
             assert process.poll() is None
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
@@ -190,7 +190,7 @@ def test_a_loss_that_is_no_number_stops_the_run(ctxsim: Run, corpus: Path, pairs
     code, _, err = ctxsim(*words(corpus, pairs, tmp_path / "out", *flags))
     assert code == 2
     assert re.search(r"the loss became (nan|inf) by step \d+; .*lower --learning-rate", err)
-    for checkpoint in tmp_path.glob("out.partial/checkpoints/*/progress.json"):
+    for checkpoint in tmp_path.glob("out.ctxsim-partial/output/checkpoints/*/progress.json"):
         assert math.isfinite(json.loads(checkpoint.read_text())["loss"])
 
 

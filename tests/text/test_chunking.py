@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from made_up import make_text
+from unfinished import unfinished
 
 from ctxsim_hf import Chunk, read_chunks
 from ctxsim_hf.text.chunking import split_of
@@ -86,11 +87,11 @@ def test_killed_and_run_again_it_leaves_the_same_bytes(ctxsim: Run, tmp_path: Pa
     assert ctxsim(*words, tmp_path / "undisturbed")[0] == 0
     for shards in (1, 10):
         with subprocess.Popen([*command, str(tmp_path / "out")], start_new_session=True) as process:
-            while len(list(tmp_path.glob("out.partial/data/*.parquet"))) < shards:
+            while len(list(tmp_path.glob("out.ctxsim-partial/output/data/*.parquet"))) < shards:
                 assert process.poll() is None
                 time.sleep(0.005)
             os.killpg(process.pid, signal.SIGKILL)
-    finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("out.partial/data/*.parquet")}
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("out.ctxsim-partial/output/data/*.parquet")}
     assert ctxsim(*words, tmp_path / "out")[0] == 0
     assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
     for path, written in finished.items():
@@ -190,9 +191,11 @@ def test_what_would_lose_or_mix_documents_is_refused(ctxsim: Run, corpus: Path, 
 def test_a_full_disk_loses_nothing(ctxsim: Run, corpus: Path, tmp_path: Path, workers: int) -> None:
     words = ("chunk", "--corpus", corpus, "--output", tmp_path / "out", "--shard-chars", 10_000, "--workers", workers)
     chunk(ctxsim, corpus, tmp_path / "undisturbed", "--shard-chars", 10_000)
-    data = tmp_path / "out.partial/data"  # as an interrupted run leaves it, with a full disk under the third shard
-    shutil.copytree(tmp_path / "undisturbed", tmp_path / "out.partial", ignore=shutil.ignore_patterns("*.parquet"))
-    (data / "chunks-00002.parquet.tmp").symlink_to("/dev/full")
+    # As an interrupted run leaves it, with a full disk under the third shard.
+    folder = unfinished(tmp_path / "out")
+    shutil.copytree(tmp_path / "undisturbed", folder, ignore=shutil.ignore_patterns("*.parquet"))
+    data = folder / "data"
+    (data / ".chunks-00002.parquet.ctxsim-tmp").symlink_to("/dev/full")
     code, _, err = ctxsim(*words)
     assert code == 2 and "No space left on device" in err and "run the same command again" in err
     assert (data / "chunks-00000.parquet").exists() and not (data / "chunks-00002.parquet").exists()

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from made_up import make_text
+from unfinished import unfinished
 
 from ctxsim_hf import read_chunks
-from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.text.sampling import is_sampled
 from ctxsim_hf.text.tokenized import tokenize_chunks
 
@@ -83,7 +84,7 @@ def test_interrupted_it_goes_on_and_leaves_the_same_bytes(ctxsim: Run, chunks: P
     record = json.loads((broken / "stage.json").read_text())
     recipe = {key: record[key] for key in ("command", "arguments", "inputs", "versions")}
     (broken / "stage.json").write_text(json.dumps(recipe))
-    broken.rename(tmp_path / "broken.partial")
+    broken.rename(unfinished(broken))
     sample(ctxsim, chunks, 0.5, broken)
     assert shards[0].stat().st_mtime_ns == times
     for path in sorted(whole.rglob("*.*")):

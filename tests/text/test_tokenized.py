@@ -63,7 +63,7 @@ def test_interrupted_it_goes_on(folder: Path) -> None:
     undisturbed = arrays_by(LocalExecutor(1), folder, "undisturbed")
     work = TokenBlocks(folder / "out.blocks", folder / "out", folder / "chunks", folder / "tokenizer", "train")
     work.run_block(work.blocks()[0])
-    (work.folder / "chunks-00001.npz.tmp").write_bytes(b"half of a block")
+    (work.folder / ".chunks-00001.npz.ctxsim-tmp").write_bytes(b"half of a block")
 
     def others(work: Blocks, names: Sequence[str]) -> None:
         assert names == work.blocks()[1:]

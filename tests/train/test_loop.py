@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from unfinished import unfinished
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage
@@ -94,7 +95,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     flags = [*flags, "--max-steps", "40", "--eval-every", "12"]
     assert ctxsim(*words(corpus, tmp_path / "undisturbed", *flags, what=what))[0] == 0
     command = words(corpus, tmp_path / "out", *flags, what=what)
-    checkpoints = tmp_path / "out.partial/checkpoints"
+    checkpoints = tmp_path / "out.ctxsim-partial/output/checkpoints"
     with subprocess.Popen([BIN / "ctxsim", *command], stderr=subprocess.PIPE, text=True) as process:
         while not list(checkpoints.glob("step-*[0-9]")):
             assert process.poll() is None, process.communicate()
@@ -110,6 +111,27 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(
     assert code == 0 and "resuming from step" in out + err
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("pattern", ["random_states_0.pkl", "model.safetensors", "optimizer.bin", "progress.json"])
+def test_a_damaged_checkpoint_is_refused(
+    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    command = words(corpus, tmp_path / "out", "--max-steps", 40)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_done", lambda run: run.progress.step == 20 and signal.raise_signal(signal.SIGTERM))
+        assert ctxsim(*command)[0] == 130
+    *_, checkpoint = sorted(tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]"))
+    (path,) = checkpoint.glob(pattern)
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    for damaged in (whole[:half], whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]):
+        path.write_bytes(damaged)
+        code, _, err = ctxsim(*command)
+        assert code == 2 and err.count("\n") == 1 and f"{path.name}' is damaged" in err and "--overwrite" in err
+    path.write_bytes(whole)
+    assert ctxsim(*command)[0] == 0
+    assert (tmp_path / "out/model.safetensors").read_bytes() == (undisturbed / "model.safetensors").read_bytes()
 
 
 def test_interrupted_at_its_last_step_it_stops_and_has_nothing_left_to_do(
@@ -142,7 +164,7 @@ def test_killed_after_training_it_does_not_train_again(
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "finish", killed)
         assert ctxsim(*command)[0] == 130
-    assert not (tmp_path / "out.partial/checkpoints").exists()
+    assert not (tmp_path / "out.ctxsim-partial/output/checkpoints").exists()
     with monkeypatch.context() as patch:
         patch.setattr(loop._Run, "train", None)  # whoever trains, fails
         assert ctxsim(*command)[0] == 0
@@ -188,13 +210,13 @@ def test_two_processes_with_different_clocks_take_the_same_steps(corpus: Path, t
 def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim: Run) -> None:
     """Whatever is in a checkpoint opens with weights_only=True, as accelerate itself opens it, or is no pickle."""
     command = words(corpus, tmp_path / "out", "--max-steps", 8, "--learning-rate", 1e-3)
-    (tmp_path / "out.partial").mkdir()
+    unfinished(tmp_path / "out").mkdir()
     process = subprocess.Popen([BIN / "ctxsim", *command])
-    while process.poll() is None and not list(tmp_path.glob("out.partial/checkpoints/step-*[0-9]")):
+    while process.poll() is None and not list(tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]")):
         time.sleep(0.001)
     process.kill()
     process.wait()
-    (checkpoint,) = tmp_path.glob("out.partial/checkpoints/step-*[0-9]")
+    (checkpoint,) = tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]")
     names = {path.name for path in checkpoint.iterdir()}
     assert names == {"model.safetensors", "optimizer.bin", "random_states_0.pkl", "progress.json"}
     torch.load(checkpoint / "optimizer.bin", weights_only=True)
@@ -237,7 +259,7 @@ def test_a_loss_that_is_no_number_stops_the_run(ctxsim: Run, corpus: Path, tmp_p
     code, _, err = ctxsim(*words(corpus, tmp_path / "out", "--max-steps", 40, "--learning-rate", 1e38))
     assert code == 2
     assert re.search(r"the loss became (nan|inf) by step \d+; .*lower --learning-rate", err)
-    for checkpoint in tmp_path.glob("out.partial/checkpoints/*/progress.json"):
+    for checkpoint in tmp_path.glob("out.ctxsim-partial/output/checkpoints/*/progress.json"):
         assert math.isfinite(json.loads(checkpoint.read_text())["loss"])
 
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, normalizers
 from transformers import TokenizersBackend
 
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.runtime.files import cached_folder
+from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import budget_runs
 

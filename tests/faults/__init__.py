@@ -1,0 +1,1 @@
+"""Damage, kill and race everything that the commands write: `make test-faults`."""
