@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.text.tokenized import tokenize_sentences
 
@@ -60,6 +61,7 @@ class PartEncoder:
         """Return the special tokens around a sentence."""
         return Marks.of(self.tokenizer)
 
+    @no_spinning()
     def __call__(
         self, sentences: Sequence[str], settings: EncodeSettings, progress: Callable[[int], object]
     ) -> EncodedPart:
