@@ -98,7 +98,7 @@ class SurrogateModel(PreTrainedModel):
         name, hub = pretrained_model_name_or_path, {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
         config = kwargs.get("config")
         if not isinstance(config, PreTrainedConfig):
-            config = AutoConfig.from_pretrained(config or name, **hub)
+            config = AutoConfig.from_pretrained(config or name, trust_remote_code=False, **hub)
         # A checkpoint with a head stores the encoder under this prefix.
         kwargs.setdefault("key_mapping", {rf"^{encoder_class(config).base_model_prefix}\.": "encoder."})
         kwargs.setdefault("pooling", read_pooling(name, **hub))

@@ -168,7 +168,7 @@ class OriginSimilarity:
 
     def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[PairScores]:
         """Yield the signals of each pair."""
-        check_pairs(sentences1, sentences2)
+        sentences1, sentences2 = check_pairs(sentences1, sentences2)
         others = {
             name: signal.similarity(sentences1, sentences2).tolist()
             for name, signal in self.signals.items()

@@ -25,6 +25,7 @@ from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
 from ctxsim_hf.runtime.stage import read_stage
 from ctxsim_hf.runtime.validation import Count, Positive, Share
+from ctxsim_hf.text.lines import is_pipe
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -133,7 +134,10 @@ def _check_held_out(chunks: str) -> None:
 def _remember(arguments: AdaptArguments) -> None:
     """Record the arguments; refuse a folder made with other ones, whose stages would be taken for finished."""
     asked = {
-        "corpus": [str(Path(name).resolve()) if Path(name).exists() else name for name in arguments.corpus],
+        "corpus": [
+            name if is_pipe(name) or not Path(name).exists() else str(Path(name).resolve())
+            for name in arguments.corpus
+        ],
         "preset": arguments.preset,
         "minutes": arguments.minutes,
         "text_column": arguments.text_column,

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from transformers import (
     AutoConfig,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     RobertaConfig,
@@ -24,6 +23,7 @@ from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
 from ctxsim_hf.surrogate.generator_start import start_as_mean, token_states
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
@@ -138,7 +138,7 @@ def _set_token_embeddings(model: Any, table: TokenTable, tokenizer: TokenizersBa
 
 def _read_config(name: str) -> Any:
     try:
-        return AutoConfig.from_pretrained(name)
+        return AutoConfig.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"--init {name!r} is neither a model's folder nor a model on the Hub: {reason}") from error
@@ -146,7 +146,7 @@ def _read_config(name: str) -> Any:
 
 def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
     if (Path(name) / "tokenizer.json").exists():
-        theirs, ours = AutoTokenizer.from_pretrained(name).get_vocab(), tokenizer.get_vocab()
+        theirs, ours = open_auto_tokenizer(name).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):
             raise UserError(
                 f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {name!r}; "

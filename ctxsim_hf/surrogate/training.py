@@ -12,8 +12,7 @@
 
 from typing import Any
 
-from transformers import AutoTokenizer
-
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
 from ctxsim_hf.surrogate.cross_task import CrossTask
 from ctxsim_hf.surrogate.cross_validation import cross_validate
 from ctxsim_hf.surrogate.siamese_task import SiameseTask
@@ -31,7 +30,7 @@ def run(arguments: SurrogateArguments) -> dict[str, Any]:
     inputs["data"] = source.describe()
     if arguments.objective == "afs" and arguments.fold is None:
         return cross_validate(COMMAND, arguments, inputs, run)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
+    tokenizer = open_auto_tokenizer(str(arguments.tokenizer))
     data = source.open(tokenizer, inputs["tokenizer"]["xxh3_128"])
 
     def make_task() -> TrainingTask:
