@@ -4,6 +4,7 @@ import argparse
 import difflib
 import io
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -111,12 +112,12 @@ def parse_flags(name: str, flags: list[str]) -> Any:
 
 def _output_is_closed() -> bool:
     """Return whether nobody reads the output any more, as after `| head`, and let Python flush it nowhere at exit."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    closed = any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
+    if closed:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+    return closed
 
 
 def release_process_group() -> None:

@@ -28,7 +28,7 @@ class SimilarityArguments(SettingsArguments):
     )
     surrogate: str | None = HfArg(default=None, help="Compare by this surrogate instead: its folder or id.")
     pairs: str | None = HfArg(
-        default=None, help="File of pairs, sentence TAB sentence, or -, instead of two sentences."
+        default=None, help="File of pairs, sentence TAB sentence, instead of two sentences; - is standard input."
     )
     output: str | None = HfArg(default=None, help="File for the pairs with their scores; by default they are printed.")
     explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")

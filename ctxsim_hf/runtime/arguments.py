@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import validate
 
 
@@ -26,6 +27,11 @@ class StageArguments(Arguments):
     # Arguments that cannot change a byte of the output, such as a path or the number of workers. stage.json does not
     # mention them, and a rerun may change them.
     unrecorded: ClassVar[tuple[str, ...]] = ("output", "overwrite")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any("\ud800" <= character <= "\udfff" for character in str(self.output)):  # bytes that are not UTF-8
+            raise UserError(f"--output must be a name in UTF-8, got {self.output!a}")
 
     def recorded(self) -> dict[str, Any]:
         """Return the arguments that shape the output."""

@@ -34,8 +34,8 @@ def explain_opening(what: str, name: str | Path) -> Iterator[None]:
     except Exception as error:  # of many types: tokenizers raise plain exceptions for damaged files
         if "custom code" in str(error) or "trust_remote_code" in str(error):
             raise UserError(
-                f"{str(name)!r} needs code of its own (`auto_map`), which is not run; expected {what} that transformers "
-                "knows"
+                f"{str(name)!r} needs code of its own (`auto_map`), which is not run; "
+                f"expected {what} that transformers knows"
             ) from error
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"expected {what} in {str(name)!r}: {first}") from error

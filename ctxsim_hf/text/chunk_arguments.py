@@ -58,13 +58,13 @@ class ChunkArguments(StageArguments):
         for place, name in enumerate(self.kept_columns):
             if name in CHUNK_COLUMNS or name in self.kept_columns[:place]:
                 raise UserError(
-                    f"--keep-columns cannot keep {name!r}: chunks have a column of this name; keep others, or rename it"
+                    f"--keep-columns cannot keep {name!r}: chunks have a column of this name; rename yours"
                 )
         if not re.fullmatch("[a-z]{2,3}", self.language):  # the splitter takes any string and falls back to English
             raise UserError(f"--language must be a code of two or three letters, such as en, got {self.language!r}")
 
     def recorded(self) -> dict[str, Any]:
-        """Return the arguments that shape the output; the default of --max-document-mb, which is newer, is left out."""
+        """Return the arguments that shape the output; --max-document-mb, which is newer, only if it was changed."""
         recorded = super().recorded()
         if self.max_document_mb == MAX_LINE_BYTES / 1_000_000:
             del recorded["max_document_mb"]
