@@ -8,6 +8,7 @@ Neither the environment nor the number of threads of whoever imports this packag
 """
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -55,6 +56,10 @@ class _State:
                 self._limit.restore_original_limits()
                 self._condition.notify_all()
 
+    def after_fork(self) -> None:
+        """Forget, in a forked process, the threads of its parent and a lock that one of them may have held."""
+        self._condition, self._team = threading.Condition(), None
+
     def _sleep(self, torch: Any) -> None:
         """Start a team of OpenMP threads, and sleep until no block has been active for a while."""
         torch.zeros(1 << 16).add_(1)  # large enough to be computed by a team
@@ -72,3 +77,4 @@ def _blas() -> ThreadpoolController:
 
 
 _state = _State()
+os.register_at_fork(after_in_child=_state.after_fork)
