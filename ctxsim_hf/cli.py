@@ -2,12 +2,14 @@
 
 import argparse
 import difflib
+import io
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from ctxsim_hf import __version__
 from ctxsim_hf.runtime.checks import verify_always
@@ -18,7 +20,22 @@ from ctxsim_hf.verbs import VERBS
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 2 for what the user can fix, 130 after an interruption."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # the command itself, not somebody's program
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded; see runtime/threads.py
+    for stream in (sys.stdout, sys.stderr):  # names of files may hold bytes that are not UTF-8
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if not _output_is_closed():
+            raise
+        return 128 + signal.SIGPIPE
+
+
+def _main(words: list[str]) -> int:
     debug = "--debug" in words
     verify_always("--verify" in words)
     words = [word for word in words if word not in ("--debug", "--verify")]
@@ -68,7 +85,14 @@ def parse_flags(name: str, flags: list[str]) -> Any:
     if not sys.stderr.isatty():
         disable_progress_bar()  # transformers' own, when it reads weights
     verb = VERBS[name]
-    parser = HfArgumentParser(
+
+    class FlagParser(HfArgumentParser):
+        """Raises an error of one line instead of printing the usage."""
+
+        def error(self, message: str) -> NoReturn:
+            raise UserError(f"{message}; `{self.prog} --help` lists the flags")
+
+    parser = FlagParser(
         verb.arguments_class, prog=f"ctxsim {name}", description=verb.help, formatter_class=HelpFormatter
     )
     for action in parser._actions:  # flags with underscores work too, but are not shown
@@ -86,6 +110,16 @@ def parse_flags(name: str, flags: list[str]) -> Any:
     if positional:
         setattr(arguments, positional[0], getattr(words[0], positional[0]))
     return arguments
+
+
+def _output_is_closed() -> bool:
+    """Return whether nobody reads the output any more, as after `| head`, and let Python flush it nowhere at exit."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    closed = any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
+    if closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return closed
 
 
 def release_process_group() -> None:

@@ -29,7 +29,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import HarvestedPairs
 from ctxsim_hf.harvest.drawing import PAIR_SPLITS
-from ctxsim_hf.hub.cards import corpora, same_documents
+from ctxsim_hf.hub.cards import as_plain_text, corpora, same_documents
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.record import open_stage
 
@@ -164,7 +164,7 @@ def _card_text(arguments: BuildArguments, record: dict[str, Any]) -> dict[str, A
         "settings": settings,
         "signals": signals,
         "share": "all were kept" if share == 1 else f"at most {share:.0%} are random",
-        "corpora": ", ".join(corpus["name"] for corpus in corpora(origin["inputs"]["chunks"])),
+        "corpora": ", ".join(corpus["name"] for corpus in corpora(as_plain_text(origin["inputs"]["chunks"]))),
         "recipe": json.dumps({"origin": origin["xxh3_128"], "settings": settings, "arguments": made}, indent=2),
         "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
         "licence_text": UNKNOWN_LICENCE if arguments.license == "other" else f"{arguments.license}.",

@@ -65,6 +65,29 @@ def test_a_mistyped_flag(ctxsim: Run) -> None:
     assert "`ctxsim chunk --help` lists the flags" in ctxsim("chunk", "--corpus", "a", "--output", "b", "--zzz")[2]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("chunk --output x", "the following arguments are required: --corpus; `ctxsim chunk --help` lists the flags"),
+        ("encode --surrogate s --input i --output o --num-processes nan", "--num-processes: invalid int value: 'nan'"),
+        ("search --index x --top-k 99999999999999999999 q", "--top-k must be a whole number below"),
+        ("similarity a b --output x", "--output is for the scores of --pairs"),
+    ],
+)
+def test_flags_that_cannot_be_parsed_are_told_in_one_line(ctxsim: Run, words: str, message: str) -> None:
+    code, out, err = ctxsim(*words.split())
+    assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "ctxsim_hf", "--help"]
+    out = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (out.returncode, out.stderr) == (128 + signal.SIGPIPE, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "texts").mkdir()

@@ -10,7 +10,7 @@ def expect_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 def expect_at_least(minimum: int, **values: float | None) -> None:
     """Check that each value is at least the minimum."""
     for name, value in values.items():
-        if value is None or value < minimum:
+        if value is None or not value >= minimum:  # not `<`, which nan would pass
             raise ValueError(f"`{name}` must be at least {minimum}, got {value!r}.")
 
 

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from transformers import AutoTokenizer, TokenizersBackend
+from transformers import TokenizersBackend
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.sentence_tensors import SpecialIds
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.presets import Preset
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
 from ctxsim_hf.runtime.validation import Count
 from ctxsim_hf.text.chunks import describe_chunks
 from ctxsim_hf.text.tokenized import TokenizedChunks, find_tokenizer_file, tokenize_chunks
@@ -48,7 +49,7 @@ class ContextData:
     @classmethod
     def open(cls, arguments: ContextTrainingArguments) -> "ContextData":
         """Tokenise the chunks, or find them in the cache."""
-        tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
+        tokenizer = open_auto_tokenizer(arguments.tokenizer)
         splits = (tokenize_chunks(arguments.chunks, arguments.tokenizer, split) for split in ("train", "held_out"))
         return cls(tokenizer, *splits)
 

@@ -54,7 +54,11 @@ class GeneratorArguments(ContextTrainingArguments):
                 )
         elif self.direction is None:
             raise UserError(f"--kind seq2seq needs a --direction: one of {', '.join(DIRECTIONS)}, all")
+        elif self.closed_form:
+            raise UserError("--closed-form is for --kind light; leave it out for seq2seq")
         if not (self.tokenizer or self.init):
             raise UserError("--tokenizer is needed where there is no --init to take it from")
         self.preset = self.preset or ("light" if self.kind == "light" else "small")
         fill_from_preset(self, "light_generator" if self.kind == "light" else "generator")
+        if self.kind == "seq2seq" and self.hidden_size and self.heads and self.hidden_size % self.heads:
+            raise UserError(f"--hidden-size {self.hidden_size} is not a multiple of --heads {self.heads}")

@@ -110,7 +110,7 @@ class SurrogateModel(PreTrainedModel):
             return static_surrogate(cls, table, kwargs["pooling"], kwargs["text"])
         config = kwargs.get("config")
         if not isinstance(config, PreTrainedConfig):
-            config = AutoConfig.from_pretrained(config or name, **hub)
+            config = AutoConfig.from_pretrained(config or name, trust_remote_code=False, **hub)
         # A checkpoint with a head stores the encoder under this prefix.
         kwargs.setdefault("key_mapping", {rf"^{encoder_class(config).base_model_prefix}\.": "encoder."})
         return super().from_pretrained(name, *args, **kwargs)

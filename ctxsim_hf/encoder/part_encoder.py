@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
@@ -70,6 +71,7 @@ class PartEncoder:
         """Return the special tokens around a sentence."""
         return Marks.of(self.tokenizer)
 
+    @no_spinning()
     def __call__(
         self, sentences: Sequence[str], settings: EncodeSettings, progress: Callable[[int], object]
     ) -> EncodedPart:

@@ -26,7 +26,8 @@ from ctxsim_hf.encoder.vector_file import VectorFile
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.runtime.parallel import ordered_map
-from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence
+from ctxsim_hf.runtime.validation import Count, check_value
+from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence, check_sentences
 
 if TYPE_CHECKING:
     import torch
@@ -127,13 +128,11 @@ class SentenceEncoder:
             num_processes (`int`): Number of processes, which share the cores; each takes seconds to start. A script
                 that uses more than one must guard its entry point with `if __name__ == "__main__":`.
         """
-        if isinstance(sentences, str):
-            raise UserError("expected a list of sentences, got a string; put it in a list")
+        sentences = check_sentences(sentences)
         if output is not None and convert_to_tensor:
             raise UserError("output returns a memory-mapped numpy array; leave out convert_to_tensor or output")
-        for name, value in (("tokens_per_batch", tokens_per_batch), ("num_processes", num_processes)):
-            if value is not None and value < 1:
-                raise UserError(f"{name} must be at least 1, got {value}")
+        check_value("tokens_per_batch", tokens_per_batch, Count | None)
+        check_value("num_processes", num_processes, Count)
         settings = EncodeSettings(tokens_per_batch or self.model.tokens_per_batch, normalize_embeddings)
         if output is not None:
             return self._encode_to_file(Path(output), sentences, settings, num_processes)
@@ -158,7 +157,7 @@ class SentenceEncoder:
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the cosine of each pair, (pairs,)."""
-        check_pairs(sentences1, sentences2)
+        sentences1, sentences2 = check_pairs(sentences1, sentences2)
         vectors = np.asarray(self.encode([*sentences1, *sentences2], normalize_embeddings=True))
         first, second = np.split(vectors, [len(sentences1)])
         return np.einsum("ij,ij->i", first, second, dtype=np.float64)

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, TokenizersBackend
+from transformers import PreTrainedConfig, TokenizersBackend
 
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.plain_encoder import POSITIONS_AFTER_PAD, encoder_class, max_tokens
 from ctxsim_hf.encoder.sentence_transformers_files import Pooling, read_pooling
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer, open_config
 from ctxsim_hf.text.marks import Marks
 
 NO_LIMIT = 2**31 - 1  # if neither the tokenizer nor the encoder sets a limit
@@ -32,7 +33,7 @@ class SurrogateFolder:
         for name in ("config.json", "tokenizer.json"):  # without the latter, AutoTokenizer makes an empty one
             if not (path / name).exists():
                 raise UserError(f"expected a surrogate and its tokenizer in {str(path)!r}, but it has no {name}")
-        config, tokenizer = AutoConfig.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+        config, tokenizer = open_config(path), open_auto_tokenizer(path)
         _check_config(config, path)
         _check_tokenizer(tokenizer, config, path)
         check_text(path)

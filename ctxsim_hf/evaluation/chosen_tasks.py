@@ -4,12 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge
 
 from ctxsim_hf.evaluation.examples import Examples
 from ctxsim_hf.evaluation.own_pairs import load_pairs
 from ctxsim_hf.evaluation.retrieval_data import load_retrieval
 from ctxsim_hf.evaluation.tasks import expand_tasks, load_task
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.validation import check_value
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ class ChosenTasks:
     split: str = "test"
     data_root: str | Path | None = None
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_value("limit", self.limit, Annotated[int, Ge(2)] | None)
 
     def load(self) -> list[Examples]:
         """Read everything; refuse two tasks of one name."""

@@ -4,6 +4,7 @@ import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -17,9 +18,10 @@ from ctxsim_hf import __version__
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.evaluation.chosen_tasks import ChosenTasks
 from ctxsim_hf.evaluation.examples import Examples, Similarity
+from ctxsim_hf.evaluation.kept_answers import KeptAnswers
 from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
 from ctxsim_hf.evaluation.report import Report
-from ctxsim_hf.evaluation.results import SystemResult, TaskResult, judge
+from ctxsim_hf.evaluation.results import Answers, SystemResult, TaskResult, answer, judge, judge_answers
 from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.systems import System, SystemResources, describe_kinds
 from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks
@@ -70,7 +72,10 @@ class EvaluateArguments(SettingsArguments):
     cases: CountOrZero = HfArg(
         default=0, help="Show so many pairs on which the first system is closer to people, and as many for the second."
     )
-    output: str | None = HfArg(default=None, help="Folder for results.json, results.md and results.png.")
+    output: str | None = HfArg(
+        default=None,
+        help="Folder for results.json, results.md and results.png; it also keeps what is done if the run is killed.",
+    )
     baseline: list[str] = HfArg(default_factory=list, help="More systems, listed below the others.")
     systems: list[str] = field(init=False, default_factory=list)
 
@@ -176,21 +181,27 @@ def _evaluate(arguments: EvaluateArguments, systems: Sequence[System]) -> str:
     resources = SystemResources(arguments, arguments.chunks, arguments.data_root, documents)
     for system in systems:
         system.check(resources)
+    kept = KeptAnswers(arguments.output, resources, tasks)
     results, signatures = [], {}
     for name in tqdm(dict.fromkeys(system.name for system in systems), "evaluate", unit="system", disable=None):
         group = [system for system in systems if system.name == name]
-        opened = [system.open(resources) for system in group]
-        signatures[name] = [getattr(system, "signature", None) for system in opened]
-        results.append(judge(name, opened, tasks))
+        answers = [kept.get(system, partial(_ask, system, resources, tasks)) for system in group]
+        signatures[name] = [seed.signature for seed in answers]
+        results.append(judge_answers(name, answers, tasks))
         if arguments.save_thresholds:
-            _save_thresholds(group, opened, results[-1])
+            _save_thresholds(group, answers, results[-1])
     remarks = [remark for task in tasks for remark in task.remarks]
     remarks += [remark for system in results for task in system.tasks for remark in task.remarks]
     report = Report(tasks, results, arguments.cases, [*_seen_in_training(systems, tasks), *remarks])
     if arguments.output is None:
         return report.to_text()
     summary = report.write(Path(arguments.output), _about(arguments, systems, signatures))
+    kept.clear()
     return "\n\n".join([report.to_text(), summary])
+
+
+def _ask(system: System, resources: SystemResources, tasks: Sequence[Examples]) -> Answers:
+    return answer(system.name, system.open(resources), tasks)
 
 
 def _spellings(given: str | Path | Sequence[str | Path]) -> list[str]:
@@ -208,14 +219,12 @@ def _seen_in_training(systems: Sequence[System], tasks: Sequence[Examples]) -> l
     ]
 
 
-def _save_thresholds(seeds: Sequence[System], opened: Sequence[Similarity], result: SystemResult) -> None:
+def _save_thresholds(seeds: Sequence[System], answers: Sequence[Answers], result: SystemResult) -> None:
     (adjacent,) = (task for task in result.tasks if task.task == ADJACENT)
-    for seed, system, scores in zip(seeds, opened, adjacent.scores, strict=True):
+    for seed, answered, scores in zip(seeds, answers, adjacent.scores, strict=True):
         if _has_folder(seed):
             near, far = np.split(scores, 2)
-            settings = getattr(system, "settings", None)  # an origin's
-            thresholds = Thresholds.from_scores(far, near, settings and settings.to_json())
-            thresholds.save(seed.where)
+            Thresholds.from_scores(far, near, answered.settings).save(seed.where)
 
 
 def _has_folder(system: System) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-import pyarrow as pa
-
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.text.rows import BadDocument, Row, json_rows, parquet_rows
+from ctxsim_hf.text.lines import MAX_LINE_BYTES, is_pipe
+from ctxsim_hf.text.pipes import keep_pipes
+from ctxsim_hf.text.rows import PARQUET_ERRORS, BadDocument, Row, json_rows, parquet_rows
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet")
 _ENDING = re.compile("(" + "|".join(map(re.escape, ENDINGS)) + ")$")
@@ -47,6 +47,9 @@ def read_rows(location: str, split: str | None = None) -> list[Row]:
             TSV files have no quotation marks around cells; CSV files may have them.
         split (`str`, *optional*): Split of a folder or dataset. None reads all of them, one after another.
     """
+    if is_pipe(location):
+        with keep_pipes([location]) as (kept,):
+            return read_rows(_with_own_ending(kept), split)
     path = Path(location)
     rows = _file_rows(path) if path.is_file() else _dataset_rows(location, split)
     for row in rows:
@@ -69,6 +72,16 @@ def find_column(rows: Sequence[Row], names: Sequence[str], location: str) -> str
     return found
 
 
+def _with_own_ending(kept: str) -> str:
+    """Rename what came through a pipe as text: a heading with tabs is that of a TSV file."""
+    path = Path(kept)
+    if path.suffix != ".txt":
+        return kept
+    with path.open("rb") as file:
+        ending = ".tsv" if b"\t" in file.readline(MAX_LINE_BYTES) else ".csv"
+    return str(path.rename(path.with_suffix(ending)))
+
+
 def _file_rows(path: Path) -> list[Row]:
     if not (ending := _ending(path.name)):
         raise UserError(f"cannot read {str(path)!r}: expected a name that ends in {', '.join(ENDINGS)}")
@@ -80,7 +93,7 @@ def _file_rows(path: Path) -> list[Row]:
             if ending.startswith(".jsonl"):
                 return list(json_rows(stream, path, lambda: 0))
             return list(_separated_rows(stream, path, tabs=ending.startswith(".tsv")))
-    except (OSError, EOFError, zlib.error, pa.ArrowInvalid, UnicodeDecodeError, csv.Error) as error:
+    except (*PARQUET_ERRORS, EOFError, zlib.error, csv.Error) as error:
         raise UserError(f"cannot read {str(path)!r}: {str(error).splitlines()[0]}") from error
 
 

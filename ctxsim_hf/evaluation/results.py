@@ -57,18 +57,39 @@ class SystemResult:
         return float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What a system answered to all tasks, and what a report says of it."""
+
+    arrays: Sequence[np.ndarray]  # of each task: the scores of its pairs, or the ranking of its documents
+    remarks: Sequence[str]  # of each task: how its documents were ranked; empty for nothing
+    signature: str | None  # what the scores of an origin depend on
+    settings: dict[str, Any] | None  # of an origin
+
+
 def judge(name: str, seeds: Sequence[Similarity], tasks: Sequence[Examples]) -> SystemResult:
+    """Ask a system, or several that differ by their seed, and judge their answers."""
+    return judge_answers(name, [answer(name, system, tasks) for system in seeds], tasks)
+
+
+def answer(name: str, system: Similarity, tasks: Sequence[Examples]) -> Answers:
     """Score the pairs of all tasks in one go, so that a sentence of several tasks is encoded once.
 
     Args:
         name (`str`): Name of the system in tables.
-        seeds: The system, or several that differ by their seed.
+        system: The system.
         tasks: The examples to score.
     """
-    by_seed = [_answer(name, system, tasks) for system in seeds]
-    return SystemResult(
-        name, [_judge(name, seeds[0], task, answers) for task, *answers in zip(tasks, *by_seed, strict=True)]
-    )
+    arrays = _answer(name, system, tasks)
+    remarks = [describe_ranking(system, task.documents) if isinstance(task, Retrieval) else "" for task in tasks]
+    settings = getattr(system, "settings", None)  # an origin's
+    return Answers(arrays, remarks, getattr(system, "signature", None), settings and settings.to_json())
+
+
+def judge_answers(name: str, seeds: Sequence[Answers], tasks: Sequence[Examples]) -> SystemResult:
+    """Judge the answers of the seeds of a system."""
+    by_task = zip(tasks, seeds[0].remarks, *(seed.arrays for seed in seeds), strict=True)
+    return SystemResult(name, [_judge(name, remark, task, arrays) for task, remark, *arrays in by_task])
 
 
 def compare(system: SystemResult, other: SystemResult) -> dict[str, Estimate]:
@@ -115,7 +136,7 @@ def _score(name: str, system: Similarity, tasks: Sequence[PairExamples]) -> list
     return np.split(scores, ends[:-1])
 
 
-def _judge(name: str, system: Similarity, task: Examples, answers: Sequence[np.ndarray]) -> TaskResult:
+def _judge(name: str, remark: str, task: Examples, answers: Sequence[np.ndarray]) -> TaskResult:
     try:
         judged = [task.judge(seed) for seed in answers]
     except UserError as error:
@@ -124,6 +145,5 @@ def _judge(name: str, system: Similarity, task: Examples, answers: Sequence[np.n
     seeds = {measure: [seed[measure].value for seed in judged] for measure in judged[0]}
     if not isinstance(task, Retrieval):
         return TaskResult(task.task, task.split, len(task), figures, seeds, answers)
-    told = describe_ranking(system, task.documents)
-    remarks = [f"{name} on {task.task}: {told}"] if told else []
+    remarks = [f"{name} on {task.task}: {remark}"] if remark else []
     return TaskResult(task.task, task.split, len(task), figures, seeds, [], remarks)

@@ -1,11 +1,12 @@
 """Read scores made by another program, in lines of `sentence TAB sentence TAB score`, as a system."""
 
+import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.lines import open_lines
 
 
 class ScoresFile:
@@ -18,16 +19,12 @@ class ScoresFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.scores: dict[tuple[str, str], float] = {}
-        try:
-            lines = Path(path).read_text("utf-8").removesuffix("\n").split("\n")
-        except OSError as error:
-            raise UserError(f"cannot read {path!r}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path!r} is not UTF-8: {error}") from error
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(open_lines(path), 1):
             try:
                 first, second, score = line.split("\t")[:3]
                 self.scores[first, second] = float(score)
+                if not math.isfinite(self.scores[first, second]):
+                    raise ValueError(score)
             except ValueError as error:
                 raise UserError(
                     f"{path!r}, line {number}: expected sentence TAB sentence TAB score, got {line[:60]!r}"

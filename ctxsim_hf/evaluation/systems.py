@@ -84,7 +84,15 @@ class System(NamedTuple):
 
     def open(self, resources: SystemResources) -> Similarity:
         """Open the system."""
-        return SYSTEM_KINDS[self.kind].open(locate(self.where), resources)
+        return SYSTEM_KINDS[self.kind].open(self.located(), resources)
+
+    def located(self) -> str:
+        """Return where the system is, `package:` resolved."""
+        return locate(self.where)
+
+    def members(self) -> list["System"]:
+        """Return the systems that a fused one is made of."""
+        return _members(self.where)
 
 
 def describe_kinds() -> str:
@@ -173,7 +181,7 @@ def _open_with_sentence_transformers(name: str, where: str) -> Any:
     except ImportError as error:
         raise UserError(f"{where!r} opens with sentence-transformers: pip install sentence-transformers") from error
     try:
-        return getattr(library, name)(where)
+        return getattr(library, name)(where, trust_remote_code=False)
     except (OSError, ValueError) as error:  # which include every error of the Hub's client
         reason = str(error).splitlines()[0]
         raise UserError(f"expected a folder or an id on the Hub for {name}, got {where!r}: {reason}") from error

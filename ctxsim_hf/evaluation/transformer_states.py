@@ -26,8 +26,8 @@ class TransformerStates:
 
     def __init__(self, model_id: str) -> None:
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(model_id)
-            self.model, report = AutoModel.from_pretrained(model_id, output_loading_info=True)
+            self.tokenizer = AutoTokenizer.from_pretrained(model_id, trust_remote_code=False)
+            self.model, report = AutoModel.from_pretrained(model_id, output_loading_info=True, trust_remote_code=False)
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"expected a transformer and its tokenizer in {model_id!r}: {reason}") from error

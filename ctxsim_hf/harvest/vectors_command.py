@@ -17,7 +17,8 @@ from ctxsim_hf.origin.similarity import origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.parallel import available_cores
-from ctxsim_hf.runtime.stage import Stage, describe_stage, read_stage
+from ctxsim_hf.runtime.record import describe_stage, read_stage
+from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import Count, Seed
 
 COMMAND = "harvest-vectors"

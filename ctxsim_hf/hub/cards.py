@@ -6,6 +6,7 @@ the metric is next to its script.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -85,9 +86,9 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         template_str=template.read_text("utf-8"),
         title=repo_id.split("/")[1],
         repo_id=repo_id,
-        made=record["arguments"],
-        inputs=record["inputs"],
-        counts=record["counts"],
+        made=as_plain_text(record["arguments"]),
+        inputs=as_plain_text(record["inputs"]),
+        counts=as_plain_text(record["counts"]),
         config=config,
         sentence_config=read_json(publication.folder / "sentence_bert_config.json"),
         settings=read_json(publication.folder / "origin.json"),
@@ -95,9 +96,9 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         layout=read_json(publication.folder / "layout.json"),
         cross=cross,
         same_documents=same_documents(record["inputs"]),
-        corpora=corpora(record["inputs"]),
-        arguments=as_markdown([("argument", "value"), *_table_rows(record["arguments"])]),
-        figures=as_markdown([("figure", "value"), *_table_rows(record["counts"])]),
+        corpora=corpora(as_plain_text(record["inputs"])),
+        arguments=as_markdown([("argument", "value"), *_table_rows(as_plain_text(record["arguments"]))]),
+        figures=as_markdown([("figure", "value"), *_table_rows(as_plain_text(record["counts"]))]),
         results=results_table(results.rows),
         signature=results.signature,
         recipe=digest_file(publication.folder / STAGE_FILE),
@@ -136,6 +137,17 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def as_plain_text(value: Any) -> Any:
+    """Return a JSON value in which no text, such as the name of a corpus, is markup of HTML or Markdown."""
+    if isinstance(value, dict):
+        return {as_plain_text(key): as_plain_text(found) for key, found in value.items()}
+    if isinstance(value, list):
+        return [as_plain_text(found) for found in value]
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"[<>`|\[\]]", lambda found: f"&#{ord(found[0])};", " ".join(value.split()))
 
 
 def corpora(inputs: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,6 +26,9 @@ def hub_errors(repo_id: str) -> Iterator[None]:
         if error.__cause__ is None:
             raise
         raise UserError(_explain(error.__cause__, repo_id)) from error
+    except (KeyError, TypeError, AttributeError) as error:  # an answer that lacks what the client looks for
+        said = f"{type(error).__name__}: {error}"
+        raise UserError(f"the server did not answer as a Hub would ({said}); check HF_ENDPOINT") from error
     except ValueError as error:  # not JSON: a proxy's page, or a server that is not a Hub
         raise UserError(f"the server did not answer as a Hub would ({error}); check HF_ENDPOINT") from error
 

@@ -3,6 +3,7 @@
 A model and an origin are recognised by their stage.json, the metric and the dataset by their card.
 """
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -12,7 +13,7 @@ from huggingface_hub import RepoCard
 
 from ctxsim_hf.context_models.base import MODEL_FILES
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
-from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE
+from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE, Thresholds
 from ctxsim_hf.runtime.checks import verify_files
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
@@ -36,8 +37,9 @@ class PublicationKind:
     Args:
         name (`str`): Name of the kind, and of its card template.
         repo_type (`str`): Type of the repository on the Hub.
-        files (`tuple[str, ...]`, *optional*): Patterns of files to send. None sends all that stage.json lists. The
-            card, stage.json and the thresholds of `ctxsim evaluate --save-thresholds` are sent in any case.
+        files (`tuple[str, ...]`, *optional*): Patterns of the files to send, of those that stage.json lists where
+            there is one. None sends all that it lists. The card, stage.json and the thresholds of
+            `ctxsim evaluate --save-thresholds` are sent in any case.
         holds_text (`bool`): Whether the files hold sentences of the documents verbatim.
     """
 
@@ -55,8 +57,9 @@ STAGE_KINDS = {  # by the command of stage.json
     "train surrogate": PublicationKind("surrogate", "model", (*_MODEL, *SENTENCE_TRANSFORMERS_FILES)),
     "index": PublicationKind("origin", "model", None, holds_text=True),
 }
-DATASET = PublicationKind("dataset", "dataset", ("data/*.parquet", "scores.svg"), holds_text=True)
-METRIC = PublicationKind("metric", "space", ("*.py", "requirements.txt"))
+DATASET = PublicationKind("dataset", "dataset", ("scores.svg",), holds_text=True)  # and its parquet files
+_DATA_FILE = re.compile(r"(?P<split>\w+)-\d{5}-of-(?P<total>\d{5})\.parquet")
+METRIC = PublicationKind("metric", "space", ("app.py", "requirements.txt"))  # and its script
 
 
 @dataclass(frozen=True)
@@ -86,16 +89,51 @@ class Publication:
             return cls(folder, kind, record)
         return cls(folder, _kind_by_card(folder), {})
 
-    def files(self) -> list[str]:
-        """Return the files to send; refuse files of a stage that have changed since."""
+    def files(self, repo_id: str) -> list[str]:
+        """Return the files to send, real ones inside the folder; refuse files of a stage that have changed since."""
         made = self.record.get("files", {})
-        always = (CARD_FILE, STAGE_FILE, THRESHOLDS_FILE) if self.record else (CARD_FILE,)
-        patterns = (*always, *(made if self.kind.files is None else self.kind.files))
-        found = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
-        names = sorted(path.relative_to(self.folder).as_posix() for path in found)
-        wanted = {name: made[name] for name in made if any(fnmatch(name, pattern) for pattern in patterns)}
-        verify_files(self.folder, {"files": wanted})
-        return names
+        required, optional = self._listed(repo_id)
+        for name in {*made, *required, *optional}:
+            self._refuse_foreign(name)
+        verify_files(self.folder, {"files": {name: made[name] for name in required if name in made}})
+        names = required | {name for name in optional if (self.folder / name).is_file()}
+        if THRESHOLDS_FILE in names:
+            Thresholds.load(self.folder)  # refuses a file of this name that is something else
+        return sorted(names)
+
+    def _listed(self, repo_id: str) -> tuple[set[str], set[str]]:
+        """Return the files to send: those that must be there, and others."""
+        if self.record:
+            made, patterns = self.record["files"], self.kind.files
+            required = {name for name in made if patterns is None or any(_matches(name, p) for p in patterns)}
+            return required | {STAGE_FILE}, {CARD_FILE, THRESHOLDS_FILE}
+        if self.kind is DATASET:
+            return {CARD_FILE, *_data_files(self.folder)}, set(DATASET.files or ())
+        # evaluate.load looks for a script of the repository's name.
+        return {CARD_FILE}, {f"{repo_id.split('/')[-1]}.py", *(self.kind.files or ())}
+
+    def _refuse_foreign(self, name: str) -> None:
+        """Refuse what is not inside the folder, and links, which would send what they point to."""
+        parts = Path(name).parts
+        links = [place for end in range(len(parts)) if (place := self.folder.joinpath(*parts[: end + 1])).is_symlink()]
+        if Path(name).is_absolute() or ".." in parts or links:
+            what = "is a link" if links else "lies outside the folder"
+            raise UserError(f"{str(self.folder / name)!r} {what}; only real files inside the folder are published")
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name.count("/") == pattern.count("/") and fnmatch(name, pattern)
+
+
+def _data_files(folder: Path) -> list[str]:
+    """Return the parquet files of a dataset, `data/train-00000-of-00002.parquet` and so on; none may be missing."""
+    found = [match for path in (folder / "data").glob("*.parquet") if (match := _DATA_FILE.fullmatch(path.name))]
+    for split, total in {(match["split"], match["total"]) for match in found}:
+        for number in range(int(total)):
+            name = f"data/{split}-{number:05d}-of-{total}.parquet"
+            if not (folder / name).is_file():
+                raise UserError(f"{str(folder / name)!r} is missing; make the dataset again")
+    return [f"data/{match[0]}" for match in found]
 
 
 def _kind_by_card(folder: Path) -> PublicationKind:

@@ -47,7 +47,7 @@ def run(arguments: PublishArguments) -> str:
     """
     publication = Publication.open(one_folder(arguments.folders))
     check_repo_id(arguments.repo_id)
-    names = publication.files()
+    names = publication.files(arguments.repo_id)
     _check_names(publication, names, arguments.repo_id)
     if publication.kind.holds_text:
         logger.warning(

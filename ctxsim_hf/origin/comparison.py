@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.threads import no_spinning
 
 COMPARISONS = ("cosine", "centered", "zscore", "whitened")
 RIDGE = 0.03  # added to the eigenvalues of the background's correlation matrix, so that noise is not amplified
@@ -55,6 +56,7 @@ def check_comparison(name: str) -> None:
         raise UserError(f"unknown comparison {name!r}; expected one of {', '.join(COMPARISONS)}")
 
 
+@no_spinning()
 def whiten(vectors: np.ndarray, background: np.ndarray, ridge: float) -> np.ndarray:
     """Multiply vectors by (R + ridge)^(-1/2), where R is the correlation matrix of the standardised background.
 

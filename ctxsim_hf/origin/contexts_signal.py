@@ -15,6 +15,7 @@ from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
 from ctxsim_hf.origin.fit_score import ContextScorer, Prepared
 from ctxsim_hf.origin.settings import OriginSettings
+from ctxsim_hf.runtime.threads import no_spinning
 
 logger = logging.getLogger(__name__)
 
@@ -123,23 +124,28 @@ class ContextsSignal:
         pairs = list(zip(sentences1, sentences2, strict=True))
         few: set[str] = set()
         for pair in tqdm(pairs, desc="similarity", unit="pair", disable=None if len(pairs) > 1 else True):
-            judged = [self._judge(sentence) for sentence in pair]
+            comparison = self._compare(pair)
             few |= {
                 sentence
-                for sentence, found in zip(pair, judged, strict=True)
+                for sentence, found in zip(pair, comparison.judged, strict=True)
                 if len(found.contexts) < self.settings.num_contexts
             }
-            prepared = self.scorer.prepare_sentences(pair)
-            yield ContextComparison(
-                self.settings,
-                np.concatenate([found.contexts for found in judged]),
-                len(judged[0].contexts),
-                _side_by_side([self.scorer.terms(prepared, found.prepared) for found in judged]),
-                judged,
-            )
+            yield comparison
         if few:
             wanted = self.settings.num_contexts
             logger.warning(f"{len(few)} sentences have fewer than {wanted} contexts, e.g. {min(few)[:80]!r}")
+
+    @no_spinning()
+    def _compare(self, pair: tuple[str, str]) -> ContextComparison:
+        judged = [self._judge(sentence) for sentence in pair]
+        prepared = self.scorer.prepare_sentences(pair)
+        return ContextComparison(
+            self.settings,
+            np.concatenate([found.contexts for found in judged]),
+            len(judged[0].contexts),
+            _side_by_side([self.scorer.terms(prepared, found.prepared) for found in judged]),
+            judged,
+        )
 
     def background_scores(self, contexts: Prepared) -> np.ndarray:
         """Return S of the background sentences, (background, contexts); empty if the comparison ignores them."""

@@ -15,6 +15,7 @@ from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.context_models.registry import context_model_class, load_context_model, model_type_of
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
+from ctxsim_hf.runtime.validation import Count, validate
 
 LAYOUT_FILE = "layout.json"
 FORMAT = 2
@@ -26,7 +27,10 @@ class Layout:
     """The content of layout.json."""
 
     context_models: list[str]  # names of folders; no other is ever opened
-    width: int  # sentences on each side of a context, the most that a model reads
+    width: Count  # sentences on each side of a context, the most that a model reads
+
+    def __post_init__(self) -> None:
+        validate(self)
 
     def save(self, folder: Path) -> None:
         """Write layout.json."""
@@ -46,7 +50,12 @@ class Layout:
             raise UserError(
                 f"{str(folder)!r} has the format {found}, this version reads {FORMAT}; make it again with ctxsim index"
             )
-        return cls(**about)
+        try:
+            return cls(**about)
+        except (TypeError, UserError) as error:
+            raise UserError(
+                f"{str(folder / LAYOUT_FILE)!r} is damaged ({error}); make it again with ctxsim index"
+            ) from None
 
     def open_models(self, folder: Path, device: str) -> dict[str, ContextModel]:
         """Open all context models, by name."""

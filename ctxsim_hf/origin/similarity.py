@@ -32,6 +32,7 @@ from ctxsim_hf.origin.suggested_words import WordModel, WordSuggestions
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.record import open_stage
+from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
@@ -159,13 +160,14 @@ class OriginSimilarity:
         }
         return "|".join(f"{name}:{value}" for name, value in parts.items())
 
+    @no_spinning()
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the similarity of each pair, (pairs,)."""
         return np.array([pair.similarity for pair in self.compare(sentences1, sentences2)], dtype=np.float64)
 
     def compare(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> Iterator[PairScores]:
         """Yield the signals of each pair."""
-        check_pairs(sentences1, sentences2)
+        sentences1, sentences2 = check_pairs(sentences1, sentences2)
         others = {
             name: signal.similarity(sentences1, sentences2).tolist()
             for name, signal in self.signals.items()
@@ -179,6 +181,7 @@ class OriginSimilarity:
                 values[CONTEXTS] = contexts.similarity
             yield PairScores(values, self.shares, contexts)
 
+    @no_spinning()
     def label(self, sentences: Sequence[str], pairs: np.ndarray, mode: str) -> Labels:
         """Return the scores and spreads of pairs within a group of sentences.
 
@@ -199,6 +202,7 @@ class OriginSimilarity:
                 values[name] = signal.similarity(first, second)
         return mix(values, self.shares), spreads
 
+    @no_spinning()
     def explain(self, sentence1: str, sentence2: str) -> Explanation:
         """Explain the similarity of two sentences."""
         (pair,) = self.compare([sentence1], [sentence2])

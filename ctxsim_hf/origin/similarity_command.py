@@ -1,10 +1,9 @@
 """Compare two sentences, or the pairs of a file, by an origin or a surrogate: `ctxsim similarity`."""
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from transformers.hf_argparser import HfArg
 
@@ -14,6 +13,7 @@ from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.working import refuse_same_file, writing_output
+from ctxsim_hf.text.lines import is_pipe, open_lines
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -27,7 +27,9 @@ class SimilarityArguments(SettingsArguments):
         default=None, help=f"Folder made by ctxsim index, or its id on the Hub; by default {DEFAULT_ORIGIN}."
     )
     surrogate: str | None = HfArg(default=None, help="Compare by this surrogate instead: its folder or id.")
-    pairs: str | None = HfArg(default=None, help="File of pairs, sentence TAB sentence, instead of two sentences.")
+    pairs: str | None = HfArg(
+        default=None, help="File of pairs, sentence TAB sentence, instead of two sentences; - is standard input."
+    )
     output: str | None = HfArg(default=None, help="File for the pairs with their scores; by default they are printed.")
     explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")
     sentences: list[str] = field(init=False, default_factory=list)
@@ -38,6 +40,8 @@ class SimilarityArguments(SettingsArguments):
         """Refuse arguments that contradict each other."""
         if self.pairs is None and len(self.sentences) != 2:
             raise UserError(f"expected two sentences, or --pairs FILE; got {len(self.sentences)} sentences")
+        if self.pairs is None and self.output is not None:
+            raise UserError("--output is for the scores of --pairs; leave it out for two sentences")
         if self.pairs is not None and (self.sentences or self.explain):
             raise UserError("--pairs cannot be combined with sentences or --explain")
         if self.surrogate is not None:
@@ -52,22 +56,17 @@ def run(arguments: SimilarityArguments) -> str:
     arguments.check()
     if arguments.pairs is None:
         return _compare_two(arguments, *arguments.sentences)
-    if arguments.output is None:
-        return f"{_write_pairs(arguments, sys.stdout)} pairs"
-    refuse_same_file(arguments.pairs, arguments.output)
-    with writing_output(arguments.output) as path, path.open("w", encoding="utf-8", newline="") as file:
-        number = _write_pairs(arguments, file)
-    what = "score" if arguments.surrogate else "score and spread"
-    return f"{number} pairs with {what} in {arguments.output}"
-
-
-def _write_pairs(arguments: SimilarityArguments, file: TextIO) -> int:
-    """Score the pairs of a file, write them and return how many there are."""
-    pairs = list(_read_pairs(Path(str(arguments.pairs))))
+    pairs = list(_read_pairs(arguments.pairs))
     scores = _score_pairs(arguments, [first for first, _ in pairs], [second for _, second in pairs])
     rows = [[*pair, *(f"{number:.6f}" for number in numbers)] for pair, numbers in zip(pairs, scores, strict=True)]
-    _write_rows(rows, file)
-    return len(rows)
+    if arguments.output is None:
+        return "\n".join([*("\t".join(row) for row in rows), f"{len(rows)} pairs"])
+    if not is_pipe(arguments.pairs):
+        refuse_same_file(arguments.pairs, arguments.output)
+    with writing_output(arguments.output) as path, path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines("\t".join(row) + "\n" for row in rows)
+    what = "score" if arguments.surrogate else "score and spread"
+    return f"{len(rows)} pairs with {what} in {arguments.output}"
 
 
 def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:
@@ -104,20 +103,9 @@ def _open_origin(arguments: SimilarityArguments) -> OriginSimilarity:
     return arguments.open_origin(arguments.origin or DEFAULT_ORIGIN)
 
 
-def _read_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    try:
-        lines = path.read_text("utf-8").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise UserError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{str(path)!r} is not UTF-8: {error}") from error
-    for number, line in enumerate(lines, 1):
+def _read_pairs(name: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(open_lines(name), 1):
         cells = line.split("\t")
         if len(cells) != 2:
-            raise UserError(f"{str(path)!r}, line {number}: expected sentence TAB sentence, got {len(cells)} columns")
+            raise UserError(f"{name!r}, line {number}: expected sentence TAB sentence, got {len(cells)} columns")
         yield cells[0], cells[1]
-
-
-def _write_rows(rows: list[list[str]], file: TextIO) -> None:
-    for row in rows:
-        file.write("\t".join(row) + "\n")

@@ -33,6 +33,7 @@ from ctxsim_hf.runtime.presets import PRESETS, Preset
 from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.runtime.validation import Count, Positive, Share
 from ctxsim_hf.runtime.working import writing_into
+from ctxsim_hf.text.lines import is_pipe
 
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
@@ -186,7 +187,7 @@ def _check_held_out(chunks: str) -> None:
 def _remember(arguments: AdaptArguments) -> None:
     """Record the arguments; refuse a folder made with other ones, whose stages would be taken for finished."""
     asked = {
-        "corpus": [_resolved(name) for name in arguments.corpus],
+        "corpus": [name if is_pipe(name) else _resolved(name) for name in arguments.corpus],
         "preset": arguments.preset,
         "minutes": arguments.minutes,
         "text_column": arguments.text_column,

@@ -35,6 +35,8 @@ class StageArguments(Arguments):
                 f"--output must be a folder on a file system that all processes share, got the URL {self.output!r}; "
                 "choose a folder, and copy it when it is finished"
             )
+        if any("\ud800" <= character <= "\udfff" for character in str(self.output)):  # bytes that are not UTF-8
+            raise UserError(f"--output must be a name in UTF-8, got {self.output!a}")
 
     def recorded(self) -> dict[str, Any]:
         """Return the arguments that shape the output."""

@@ -114,7 +114,9 @@ def datasets_cache() -> str | None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON in one fixed form, so that equal values give equal bytes."""
     with writing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+        temporary.write_text(
+            json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n", "utf-8", "backslashreplace"
+        )
 
 
 def read_json(path: Path) -> Any:

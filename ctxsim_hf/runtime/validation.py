@@ -30,6 +30,7 @@ Seed = Annotated[int, Ge(0), Lt(2**32)]  # the range of NumPy
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Ge(0), Lt(1)]  # of what is left out, so never everything
+MAX_INT = 2**63  # numbers from here on do not fit into the arrays of any library
 
 _TYPES = {
     int: "a whole number",
@@ -48,10 +49,14 @@ def validate(settings: Any) -> None:
     """
     hints = _type_hints(settings.__class__)
     for field in fields(settings):
-        value = getattr(settings, field.name)
-        if expected := _expected(value, hints[field.name]):
-            name = f"--{field.name.replace('_', '-')}" if "help" in field.metadata else field.name
-            raise UserError(f"{name} must be {expected}, got {value!r}")
+        name = f"--{field.name.replace('_', '-')}" if "help" in field.metadata else field.name
+        check_value(name, getattr(settings, field.name), hints[field.name])
+
+
+def check_value(name: str, value: Any, hint: Any) -> None:
+    """Refuse an argument of a function as `validate` does a field, e.g. `check_value("top_k", top_k, Count)`."""
+    if expected := _expected(value, hint):
+        raise UserError(f"{name} must be {expected}, got {value!r}")
 
 
 @cache
@@ -89,7 +94,7 @@ def _expected_plain(value: Any, hint: type) -> str | None:
     # A path stands for its name. To Python, True is an int; here it is not.
     right = isinstance(value, (str, os.PathLike) if hint is str else hint)
     if right and not (hint is int and isinstance(value, bool)):
-        return None
+        return f"a whole number below {MAX_INT}" if hint is int and abs(value) >= MAX_INT else None
     return _TYPES.get(hint, f"of the type {hint.__name__}")
 
 

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import xxhash
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.encoder.encode_command import Lines
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count
 from ctxsim_hf.surrogate.search_index import SearchIndex, import_faiss
 from ctxsim_hf.text.chunks import read_chunks
+from ctxsim_hf.text.lines import open_lines
 
 
 @dataclass(kw_only=True)
@@ -23,7 +22,7 @@ class SearchArguments(Arguments):
 
     index: str = HfArg(help="Folder of the index; the first --add or --chunks makes it.")
     surrogate: str | None = HfArg(default=None, help="Folder or id of the surrogate; by default the index's own.")
-    add: str | None = HfArg(default=None, help="Add the lines of this text file.")
+    add: str | None = HfArg(default=None, help="Add the lines of this text file; - is standard input.")
     chunks: str | None = HfArg(default=None, help="Add the sentences of this folder made by ctxsim chunk, each once.")
     top_k: Count = HfArg(default=10, help="Number of sentences to show.")
     num_processes: Count = HfArg(default=1, help="Number of processes that encode what is added.")
@@ -61,7 +60,7 @@ def run(arguments: SearchArguments) -> str:
     import_faiss()  # before anything that takes long
     to_add: Iterable[str] | None = None
     if arguments.add:
-        to_add = Lines(Path(arguments.add))
+        to_add = open_lines(arguments.add)
     elif arguments.chunks:
         to_add = ChunkSentences(arguments.chunks)
     encoder = SentenceEncoder.from_pretrained(arguments.surrogate) if arguments.surrogate else None

@@ -19,7 +19,9 @@ from ctxsim_hf.runtime.checks import check_once, file_state
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 from ctxsim_hf.runtime.growing_file import GrowingFile
+from ctxsim_hf.runtime.validation import Count, check_value
 from ctxsim_hf.runtime.working import writing_into
+from ctxsim_hf.text.sentence_checks import check_sentences
 
 INDEX_FILE = "index.json"
 VECTORS, TEXTS, ENDS = "vectors.f32", "sentences.utf8", "ends.i64"  # rows of float32; one after another; their ends
@@ -109,6 +111,7 @@ class SearchIndex:
 
     def add(self, sentences: Iterable[str], num_processes: int = 1) -> None:
         """Encode sentences and append them."""
+        check_sentences(sentences)
         with writing_into(self.folder):
             try:
                 self.folder.mkdir(exist_ok=True)
@@ -151,6 +154,7 @@ class SearchIndex:
         """Return the sentences most similar to each query, best first."""
         if isinstance(queries, str):
             raise UserError("search takes a list of queries; got a string. Put it in a list")
+        check_sentences(queries, "a list of queries")
         vectors = np.asarray(self.encoder.encode(queries, normalize_embeddings=True))
         similarities, places = self.search_vectors(vectors, top_k)
         return [
@@ -162,8 +166,7 @@ class SearchIndex:
         """Return similarities and places, both (queries, top_k), for query vectors of length 1."""
         if vectors.ndim != 2 or vectors.shape[1] != self.vector_size:
             raise UserError(f"expected queries of {self.vector_size} numbers, got the shape {vectors.shape}")
-        if top_k < 1:
-            raise UserError(f"top_k must be at least 1, got {top_k}")
+        check_value("top_k", top_k, Count)
         if not len(self):
             raise UserError(f"nothing is indexed in {str(self.folder)!r} yet")
         faiss = import_faiss()

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from transformers import (
     AutoConfig,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     RobertaConfig,
@@ -26,6 +25,7 @@ from ctxsim_hf.encoder.static_encoder import StaticConfig
 from ctxsim_hf.encoder.surrogate_folder import check_text
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_model
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
 from ctxsim_hf.surrogate.generator_start import TableSettings, start_as_mean, token_states, token_vectors
 from ctxsim_hf.surrogate.training_arguments import STATIC, SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
@@ -41,7 +41,7 @@ DROPOUT_NAMES = (
 def read_tokenizer(name: str) -> TokenizersBackend:
     """Open a tokenizer by its folder or id. A folder of model2vec has tokenizer.json alone."""
     if not (path := Path(name) / "tokenizer.json").exists() or (Path(name) / "tokenizer_config.json").exists():
-        opened: TokenizersBackend = AutoTokenizer.from_pretrained(name)
+        opened: TokenizersBackend = open_auto_tokenizer(name)
         return opened
     tokenizer = TokenizersBackend(tokenizer_file=str(path))
     tokenizer.backend_tokenizer.no_truncation()  # which the file may hold
@@ -173,7 +173,7 @@ def _set_token_embeddings(
 
 def _read_config(name: str) -> Any:
     try:
-        return AutoConfig.from_pretrained(name)
+        return AutoConfig.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"--init {name!r} is neither a model's folder nor a model on the Hub: {reason}") from error

@@ -93,6 +93,9 @@ def _shards(corpora: Sequence[Corpus], shard_chars: int, skip_bad: bool) -> Iter
             elif isinstance(item, Document):
                 size += len(item.text)
             counts["documents_read"] += 1
+            if isinstance(item, Document):
+                counts["documents_whole"] += position.part == 0
+                counts["document_parts"] += 1
             if size >= shard_chars:
                 yield Shard(start, counts["documents_read"], left_out, counts)
                 left_out, size, counts = [], 0, Counter()

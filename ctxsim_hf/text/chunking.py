@@ -6,9 +6,10 @@ the same for any executor, and a shard that is on disk already is not made again
 """
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,9 +25,12 @@ from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.text.chunk_arguments import ChunkArguments
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
-from ctxsim_hf.text.chunks import CHUNK_SPLITS, context_positions, even_chunks
+from ctxsim_hf.text.chunks import CHUNK_COLUMNS, CHUNK_SPLITS, context_positions, even_chunks
+from ctxsim_hf.text.pipes import keep_pipes
 from ctxsim_hf.text.reading import Corpus, Document, Reader
 from ctxsim_hf.text.sentences import split_document
+
+logger = logging.getLogger(__name__)
 
 PLAN_FILE = "plan.arrow"
 _COUNTS_KEY = b"ctxsim_counts"
@@ -39,6 +43,11 @@ def run(arguments: ChunkArguments, executor: Executor | None = None) -> dict[str
         arguments (`ChunkArguments`): What to read and how to cut it.
         executor (`Executor`, *optional*): Makes the shards. None uses `arguments.workers` processes on this machine.
     """
+    with keep_pipes(arguments.corpus) as corpus:
+        return _run(replace(arguments, corpus=corpus), executor)
+
+
+def _run(arguments: ChunkArguments, executor: Executor | None) -> dict[str, Any] | str:
     fingerprints = {"corpus": [corpus.fingerprint() for corpus in arguments.corpora()]}
     stage = Stage("chunk", arguments, fingerprints, packages=("sentencex", "pyarrow"), wait=arguments.array)
     if arguments.array:
@@ -69,6 +78,14 @@ class ChunkBlocks(FileBlocks):
         return ChunkPlan(path)
 
     @cached_property
+    def _is_one_document(self) -> bool:
+        """Whether the corpus is one document in parts, some of which are then held out, for want of others."""
+        whole, parts = (
+            sum(shard.counts[name] for shard in self._plan) for name in ("documents_whole", "document_parts")
+        )
+        return whole == 1 < parts
+
+    @cached_property
     def _reader(self) -> Reader:
         """Keep the file open from block to block: a compressed file can only be read from its start."""
         return Reader(self._corpora)
@@ -82,8 +99,10 @@ class ChunkBlocks(FileBlocks):
         rows: list[dict[str, Any]] = []
         counts: Counter[str] = Counter()
         for document in self._documents(self._plan[number]):
-            rows.extend(_chunk_document(document, self.arguments, counts))
-        columns = ["chunk_id", "doc_id", "source", "split", "sentences", *self.arguments.kept_columns]
+            held_out_by = document.doc_id if self._is_one_document else document.whole_id
+            split = split_of(held_out_by, self.arguments.held_out)
+            rows.extend(_chunk_document(document, split, self.arguments, counts))
+        columns = [*CHUNK_COLUMNS, *self.arguments.kept_columns]
         types = {"sentences": pa.list_(pa.string())}
         schema = pa.schema(
             [(column, types.get(column, pa.string())) for column in columns],
@@ -111,6 +130,11 @@ class ChunkBlocks(FileBlocks):
         for name in self.blocks():
             totals.update(json.loads(pq.read_schema(self.folder / name).metadata[_COUNTS_KEY]))
         counts = _report(totals)
+        if self._is_one_document and counts["documents_held_out"]:
+            counts["parts_of_one_document_held_out"] = totals["documents_held_out"]
+            logger.warning(
+                "the corpus is one document, so parts of it are held out: figures on them are not on another document"
+            )
         for path in self.folder.glob(f"*{PLAN_FILE}*"):  # also temporary files of a process that was killed
             path.unlink()
         return counts
@@ -142,13 +166,15 @@ def _report(totals: Counter[str]) -> dict[str, Any]:
 
 
 def split_of(doc_id: str, held_out: float) -> str:
-    """Return the split of a document, fixed by its id alone, so it never moves when others come or go."""
+    """Return the split of a document, fixed by its id alone, so it never moves when others come or go, and all parts
+    of a long one are on the same side."""
     return "held_out" if xxhash.xxh3_64_intdigest(doc_id.encode()) < held_out * 2**64 else "train"
 
 
-def _chunk_document(document: Document, arguments: ChunkArguments, counts: Counter[str]) -> list[dict[str, Any]]:
+def _chunk_document(
+    document: Document, split: str, arguments: ChunkArguments, counts: Counter[str]
+) -> list[dict[str, Any]]:
     parts = split_document(document.text, arguments.language, arguments.max_sentence_chars)
-    split = split_of(document.doc_id, arguments.held_out)
     chunks = [chunk for run in parts.runs for chunk in even_chunks(run, arguments.sentences_per_chunk)]
     useful = [chunk for chunk in chunks if context_positions(len(chunk))]
     counts["sentences_too_long"] += parts.too_long

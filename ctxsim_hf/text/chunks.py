@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 CHUNK_SPLITS = ("train", "held_out")
+CHUNK_COLUMNS = ("chunk_id", "doc_id", "source", "split", "sentences")
 SHARD_PATTERN = "data/chunks-*.parquet"
 COMMANDS = ("chunk", "sample")  # the commands that make folders of chunks
 

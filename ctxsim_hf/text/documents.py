@@ -3,9 +3,10 @@
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
+from ctxsim_hf.text.lines import is_json_object
 from ctxsim_hf.text.rows import BadDocument, Row, bad_byte
 
 # Control characters except white space, and surrogates, which no UTF-8 file can hold.
@@ -20,6 +21,7 @@ class Document:
     source: str
     text: str
     kept: dict[str, str]  # columns to keep, as text
+    whole_id: str = field(default="", compare=False)  # id of the document that this is a part of, or its own
 
 
 Found = Iterator[tuple[int, int, Document | BadDocument]]  # with the numbers of the row and of the part
@@ -40,7 +42,11 @@ def documents_in_text(stream: IO[bytes], source: str, columns: Columns, limit: i
     part = 0
     try:
         for part, (name, words) in enumerate(_parts(source, text, limit)):
-            yield 0, part, Document(name, source, words, dict.fromkeys(columns.kept, ""))
+            if part == 0 and is_json_object(words.partition("\n")[0]):
+                message = "expected text, found a JSON object; a file of JSON Lines must be named .jsonl"
+                yield 0, part, BadDocument(source, "not text", message)
+                return
+            yield 0, part, Document(name, source, words, dict.fromkeys(columns.kept, ""), source)
     except UnicodeDecodeError as error:
         message = f"expected UTF-8 text, found {bad_byte(error)}; is it a text file?"
         yield 0, part + 1, BadDocument(source, "not UTF-8", message)
@@ -57,14 +63,18 @@ def documents_in_rows(rows: Iterator[Row], source: str, columns: Columns, limit:
         if bad := _check_row(values, place, columns):
             yield number, 0, bad
             continue
-        doc_id = clean(f"{source}/{values.get(columns.id, number)}")[0]
-        kept = {name: _as_text(values[name]) for name in columns.kept}
+        try:
+            doc_id = clean(f"{source}/{values.get(columns.id, number)}")[0]
+            kept = {name: _as_text(values[name]) for name in columns.kept}
+        except RecursionError:  # nested as deeply as could be read, and too deeply to be shown
+            yield number, 0, BadDocument(place, "not JSON", "expected an id and columns that are not nested so deeply")
+            continue
         text = values[columns.text]
         if len(text) <= limit:
-            yield number, 0, Document(doc_id, source, text, kept)
+            yield number, 0, Document(doc_id, source, text, kept, doc_id)
             continue
         for part, (name, words) in enumerate(_parts(doc_id, io.StringIO(text), limit)):
-            yield number, part, Document(name, source, words, kept)
+            yield number, part, Document(name, source, words, kept, doc_id)
 
 
 def clean(text: str) -> tuple[str, int]:

@@ -1,15 +1,18 @@
 """A folder -> its fast tokenizer. Equal files are opened once per process."""
 
 import shutil
+import threading
 from pathlib import Path
 
-from transformers import AutoTokenizer, TokenizersBackend
+from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
 from ctxsim_hf.text.tokenized import find_tokenizer_file
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 _opened: dict[tuple[str, ...], TokenizersBackend] = {}
+_lock = threading.Lock()
 
 
 def open_tokenizer(folder: str | Path) -> TokenizersBackend:
@@ -19,9 +22,10 @@ def open_tokenizer(folder: str | Path) -> TokenizersBackend:
     find_tokenizer_file(folder)  # without it, AutoTokenizer would make an empty tokenizer
     paths = [folder / name for name in TOKENIZER_FILES]
     key = tuple(digest_file(path) if path.exists() else "" for path in paths)
-    if key not in _opened:
-        _opened[key] = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    return _opened[key]
+    with _lock:
+        if key not in _opened:
+            _opened[key] = open_auto_tokenizer(folder)
+        return _opened[key]
 
 
 def copy_tokenizer(folder: Path, target: Path) -> None:

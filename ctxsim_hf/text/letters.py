@@ -50,7 +50,7 @@ class LetterCosine:
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the cosine of each pair, from 0 to 1. A sentence without words of positive weight has similarity 0
         with every sentence, including itself."""
-        check_pairs(sentences1, sentences2)
+        sentences1, sentences2 = check_pairs(sentences1, sentences2)
         blocks = range(0, len(sentences1), PAIRS_PER_BLOCK)
         parts = [
             self._block(*(side[start : start + PAIRS_PER_BLOCK] for side in (sentences1, sentences2)))

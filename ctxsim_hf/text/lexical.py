@@ -99,7 +99,7 @@ class TfidfCosine:
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the cosine of each pair, from 0 to 1. A sentence without words of positive weight has similarity 0
         with every sentence, including itself."""
-        check_pairs(sentences1, sentences2)
+        sentences1, sentences2 = check_pairs(sentences1, sentences2)
         bags1, bags2 = ([set(words(sentence)) for sentence in side] for side in (sentences1, sentences2))
         vocabulary = list(set().union(*bags1, *bags2))
         squares = dict(zip(vocabulary, (self.idf(vocabulary) ** 2).tolist(), strict=True))

@@ -4,6 +4,7 @@ Nothing is dropped silently: what cannot be read comes out of the stream as a `B
 """
 
 import gzip
+import os
 import re
 import sys
 import zlib
@@ -11,18 +12,20 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
-import pyarrow as pa
 import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.documents import Columns, Document, Found, clean, documents_in_rows, documents_in_text
+from ctxsim_hf.text.lines import MAX_LINE_BYTES, open_input
 from ctxsim_hf.text.remote_files import RemoteFile, find_remote_files, is_url, remote_name
 from ctxsim_hf.text.rows import (
     ENDINGS,
     ENDINGS_PATTERN,
+    PARQUET_ERRORS,
     BadDocument,
     DatasetRows,
+    damaged_parquet,
     json_rows,
     open_dataset,
     parquet_rows,
@@ -38,6 +41,7 @@ class Corpus:
         max_document_chars (`int`): A longer document is read as several, cut at a blank line where there is one.
         config_name (`str`, *optional*): Configuration of a dataset.
         split (`str`): Split of a dataset.
+        max_document_bytes (`int`): A line of JSON or a row of parquet with more is not read.
     """
 
     def __init__(
@@ -47,13 +51,15 @@ class Corpus:
         max_document_chars: int,
         config_name: str | None = None,
         split: str = "train",
+        max_document_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self.location, self.columns, self.limit = location, columns, max_document_chars
+        self.max_bytes = max_document_bytes
         path, self.files = Path(location), []  # type: Path, Sequence[Path | RemoteFile]
         if is_url(location):
             self.name, self.files = remote_name(location), find_remote_files(location)
         else:
-            self.name = path.resolve().name if path.exists() else location
+            self.name = printable(path.resolve().name) if path.exists() else location
             self.files = _find_files(path) if path.exists() else []
         self.dataset = None if self.files else open_dataset(location, config_name, split)
         self.total_bytes = sum(map(_size, self.files))
@@ -71,8 +77,7 @@ class Corpus:
             return {"name": self.name, "dataset_hash": self.dataset.hash, "split": self.dataset.split}
         digest = xxhash.xxh3_128()
         for file in self.files:
-            content = file.version() if isinstance(file, RemoteFile) else digest_file(file)
-            digest.update(f"{self.source(file)}\0{content}\n".encode())
+            digest.update(f"{self.source(file)}\0{_content(file)}\n".encode())
         return {"name": self.name, "files": len(self.files), "bytes": self.total_bytes, "xxh3_128": digest.hexdigest()}
 
     def __iter__(self) -> Iterator[Document | BadDocument]:
@@ -85,7 +90,7 @@ class Corpus:
         else:
             base = Path(self.location)
             is_folder = base.is_dir()
-            inside = file.relative_to(base).as_posix() if is_folder else file.name
+            inside = printable(file.relative_to(base).as_posix() if is_folder else file.name)
         stem = re.sub(ENDINGS_PATTERN, "", inside)
         return clean(f"{self.name}/{stem}" if is_folder else stem)[0]
 
@@ -160,20 +165,35 @@ class Reader:
                     yield from documents_in_text(stream, source, columns, limit)
                 else:
                     parquet = file.suffix == ".parquet"
-                    rows = parquet_rows(raw, file, first_row) if parquet else json_rows(stream, file, first_row)
+                    read = parquet_rows if parquet else json_rows
+                    rows = read(raw if parquet else stream, file, first_row, corpus.max_bytes)
                     yield from documents_in_rows(rows, source, columns, limit)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 yield _END, 0, BadDocument(str(file), "damaged gzip", f"expected a whole gzip file: {error}")
-            except pa.ArrowInvalid as error:
-                message = f"expected a parquet file: {str(error).splitlines()[0]}"
-                yield _END, 0, BadDocument(str(file), "damaged parquet", message)
+            except PARQUET_ERRORS as error:
+                if file.suffix != ".parquet":
+                    raise UserError(f"cannot read {str(file)!r}: {error}") from error
+                yield _END, 0, BadDocument(str(file), "damaged parquet", damaged_parquet(error))
             finally:
                 self._open_file = None
         self._bytes_before += _size(file)
 
 
+def _content(file: Path | RemoteFile) -> str:
+    """Return what changes with the content of a file."""
+    if isinstance(file, RemoteFile):
+        return file.version()
+    with open_input(str(file)):  # says in one line what cannot be read
+        return digest_file(file)
+
+
 def _size(file: Path | RemoteFile) -> int:
     return file.size if isinstance(file, RemoteFile) else file.stat().st_size
+
+
+def printable(name: str) -> str:
+    r"""Return the name of a file as text; bytes that are not UTF-8 become `\xff`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _find_files(path: Path) -> list[Path]:

@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.lines import MAX_LINE_BYTES, bounded_lines
 
 ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".parquet")
 ENDINGS_PATTERN = "(" + "|".join(re.escape(ending) for ending in ENDINGS) + ")$"
 
 FirstRow = Callable[[], int]
+# What pyarrow raises for damaged bytes; a damaged size may ask for more memory than there is.
+PARQUET_ERRORS = (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +41,22 @@ class Row(NamedTuple):
     values: Mapping[str, Any] | BadDocument
 
 
-def json_rows(stream: IO[bytes], path: object, first_row: FirstRow) -> Iterator[Row]:
-    """Yield the rows of a JSON Lines file, whose path is only shown."""
-    for number, line in enumerate(stream, 1):
-        if number < first_row() or not line.strip():
+def json_rows(stream: IO[bytes], path: object, first_row: FirstRow, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Row]:
+    """Yield the rows of a JSON Lines file, whose path is only shown; one of more than `max_bytes` is bad."""
+    for number, line in enumerate(bounded_lines(stream, max_bytes), 1):
+        if number < first_row():
             continue
         place = f"{path}, line {number}"
+        if line is None:
+            yield Row(place, number, too_long(place, max_bytes))
+            continue
+        if not line.strip():
+            continue
         try:
             values = json.loads(line.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
             yield Row(place, number, BadDocument(place, "not UTF-8", f"expected UTF-8 text, found {bad_byte(error)}"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the latter where it is nested too deeply
             yield Row(place, number, BadDocument(place, "not JSON", f"expected a JSON object: {error}"))
         else:
             if not isinstance(values, dict):
@@ -55,15 +64,57 @@ def json_rows(stream: IO[bytes], path: object, first_row: FirstRow) -> Iterator[
             yield Row(place, number, values)
 
 
-def parquet_rows(raw: IO[bytes], path: object, first_row: FirstRow) -> Iterator[Row]:
-    """Yield the rows of a parquet file."""
+def parquet_rows(raw: IO[bytes], path: object, first_row: FirstRow, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Row]:
+    """Yield the rows of a parquet file. A group of rows that cannot be read is one bad row."""
+    file = pq.ParquetFile(raw)
     before = 0
-    for batch in pq.ParquetFile(raw).iter_batches(batch_size=256):
-        if before + len(batch) >= first_row():
-            for number, values in enumerate(batch.to_pylist(), before + 1):
-                if number >= first_row():
-                    yield Row(f"{path}, row {number}", number, values)
-        before += len(batch)
+    for group in range(file.num_row_groups):
+        about, number = file.metadata.row_group(group), before
+        if before + about.num_rows >= first_row():
+            try:
+                if about.num_rows and about.total_byte_size > max_bytes * about.num_rows:
+                    place = f"{path}, row {before + 1}"
+                    yield Row(place, before + 1, too_long(place, max_bytes))
+                else:
+                    for batch in file.iter_batches(batch_size=256, row_groups=[group]):
+                        yield from _batch_rows(batch, path, number, first_row)
+                        number += len(batch)
+            except PARQUET_ERRORS as error:
+                place = f"{path}, row {number + 1}"
+                yield Row(place, number + 1, BadDocument(place, "damaged parquet", damaged_parquet(error)))
+        before += about.num_rows
+
+
+def _batch_rows(batch: pa.RecordBatch, path: object, before: int, first_row: FirstRow) -> Iterator[Row]:
+    if before + len(batch) < first_row():
+        return
+    try:
+        rows = batch.to_pylist()
+    except UnicodeDecodeError:  # in one of them
+        rows = [_one_row(batch.slice(place, 1), f"{path}, row {before + place + 1}") for place in range(len(batch))]
+    for number, values in enumerate(rows, before + 1):
+        if number >= first_row():
+            yield Row(f"{path}, row {number}", number, values)
+
+
+def _one_row(batch: pa.RecordBatch, place: str) -> dict[str, Any] | BadDocument:
+    try:
+        (values,) = batch.to_pylist()
+    except UnicodeDecodeError as error:
+        return BadDocument(place, "not UTF-8", f"expected UTF-8 text, found {bad_byte(error)}")
+    found: dict[str, Any] = values
+    return found
+
+
+def damaged_parquet(error: BaseException) -> str:
+    """Return the message for a parquet file that cannot be read."""
+    return f"expected a parquet file: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+
+
+def too_long(place: str, max_bytes: int) -> BadDocument:
+    """Return the bad document for a row of more bytes than allowed."""
+    limit = f"at most {max_bytes / 1_000_000:g} MB (--max-document-mb)"
+    return BadDocument(place, "too long", f"expected a document of {limit}, found a longer one")
 
 
 class DatasetRows(NamedTuple):

@@ -1,6 +1,7 @@
 """Parquet files of chunks -> the flat arrays of tokenized.py, in blocks, one for each shard."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +14,15 @@ import pyarrow.parquet as pq
 
 from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
 from ctxsim_hf.text.chunks import SHARD_PATTERN
 
 if TYPE_CHECKING:
     from transformers import TokenizersBackend
 
 SENTENCES_PER_BATCH = 10_000
+# A fast tokenizer sets its truncation and padding before each call, which fails while another thread is calling it.
+_one_thread_at_a_time = threading.Lock()
 STARTS = {  # array of starts -> name of the array of their differences in a block
     "sentence_starts": "tokens_of_sentences",
     "chunk_starts": "sentences_of_chunks",
@@ -37,9 +41,8 @@ class TokenBlocks(FileBlocks):
 
     @cached_property
     def _tokenizer(self) -> "TokenizersBackend":
-        from transformers import AutoTokenizer
-
-        return AutoTokenizer.from_pretrained(str(self.tokenizer_folder))
+        tokenizer: TokenizersBackend = open_auto_tokenizer(self.tokenizer_folder)
+        return tokenizer
 
     @cached_property
     def _dtype(self) -> np.dtype:
@@ -87,7 +90,9 @@ def encode_batches(tokenizer: "TokenizersBackend", sentences: list[str]) -> Iter
     """Yield the token ids of sentences, without special tokens, in batches."""
     for start in range(0, len(sentences), SENTENCES_PER_BATCH):
         batch = sentences[start : start + SENTENCES_PER_BATCH]
-        yield tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
+        with _one_thread_at_a_time:
+            ids = tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
+        yield ids
 
 
 def starts_of(lengths: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from tiny_surrogate import MAX_TOKENS, mixed_sentences
+from tiny_surrogate import MAX_TOKENS, mixed_sentences, save_tiny
+from tokenizers import Tokenizer
 from transformers import BartConfig
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder, SurrogateModel
@@ -383,3 +385,33 @@ def test_a_default_prompt_is_put_before_every_sentence(folder: Path, tmp_path: P
     assert code == 0, err
     exported = SentenceEncoder.from_pretrained(tmp_path / "onnx").encode(sentences)
     np.testing.assert_allclose(exported, encoder.encode(sentences, normalize_embeddings=True), atol=1e-4)
+
+
+def test_many_threads_get_what_one_gets(tmp_path: Path) -> None:
+    """Also of a tokenizer that truncates and pads by itself, which is set anew for each call."""
+    folder = save_tiny(tmp_path / "surrogate")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(8)
+    tokenizer.enable_padding(length=8)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    encoder, sentences = SentenceEncoder.from_pretrained(folder), mixed_sentences(60)
+    parts = [sentences[start : start + 20] for start in range(0, 40)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda part: encoder.encode(part), parts))
+    for part, vectors in zip(parts, found, strict=True):
+        np.testing.assert_allclose(vectors, encoder.encode(part), atol=1e-5)
+
+
+@pytest.mark.parametrize("sentences", [None, 5, b"bytes", {"a": 1}])
+def test_what_is_no_list_is_refused(encoder: SentenceEncoder, sentences: object) -> None:
+    with pytest.raises(UserError, match="expected a list of sentences, got "):
+        encoder.encode(sentences)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="expected two lists of sentences, got "):
+        encoder.similarity(sentences, ["a"])  # type: ignore[arg-type]
+
+
+def test_iterators_are_lists_too(encoder: SentenceEncoder) -> None:
+    sentences = mixed_sentences(6)
+    np.testing.assert_array_equal(encoder.encode(iter(sentences)), encoder.encode(sentences))
+    expected = encoder.similarity(sentences[:3], sentences[3:])
+    np.testing.assert_array_equal(encoder.similarity(iter(sentences[:3]), (s for s in sentences[3:])), expected)

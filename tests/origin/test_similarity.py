@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +203,15 @@ def test_terms_of_weight_zero_need_no_model(planted: Path, probes: list[Probe]) 
     )
     (pair,) = only.compare([probes[0].sentence], [probes[0].paraphrase])
     assert list(pair.contexts.terms) == ["sentence"]
+
+
+def test_many_threads_get_what_one_gets(planted: Path, probes: list[Probe], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if what is remembered is forgotten all the time."""
+    monkeypatch.setattr("ctxsim_hf.origin.contexts_signal.REMEMBERED_CONTEXTS", 1)
+    origin = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=5)
+    origin.contexts.sets.max_remembered = 1
+    sentences = [probe.sentence for probe in probes[:4]]
+    pairs = [(first, second) for first in sentences for second in sentences]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda pair: float(origin.similarity([pair[0]], [pair[1]])[0]), pairs))
+    np.testing.assert_allclose(found, origin.similarity(*map(list, zip(*pairs, strict=True))), atol=1e-9)

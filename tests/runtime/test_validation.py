@@ -154,6 +154,8 @@ def test_weights_of_an_origin_are_finite() -> None:
         ),
         ("train generator --dropout 2", "--dropout must be at least 0 and below 1, got 2.0"),
         ("train generator --direction all --heads 0", "--heads must be at least 1, got 0"),
+        ("train generator --direction all --heads 5", "--hidden-size 192 is not a multiple of --heads 5"),
+        ("train generator --direction all --closed-form", "--closed-form is for --kind light"),
         ("train discriminator --width 0", "--width must be at least 1, got 0"),
         ("train surrogate --max-train-minutes inf", "--max-train-minutes must be a finite"),
         ("similarity --background-size 1", "--background-size must be at least 2, got 1"),

@@ -80,7 +80,7 @@ def test_reading_from_any_position(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("files/a.jsonl").write_text("\n\n" + lines + "\n{bad")
     Path("files/b.jsonl.gz").write_bytes(gzip.compress(lines.encode())[:-100])
     pq.write_table(pa.Table.from_pylist(rows), "files/c.parquet")
-    Path("files/d.txt").write_text(lines[:10_000])
+    Path("files/d.txt").write_text("Text. " + lines[:10_000])
     Path("files/e.txt").write_bytes(b"\xff")
     Path("streamed").mkdir()
     Path("streamed/train.jsonl").write_text(lines)

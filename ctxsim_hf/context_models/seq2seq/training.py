@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from transformers import AutoConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from ctxsim_hf.context_models.collators import Tensors
 from ctxsim_hf.context_models.context_data import ContextData, check_vocabulary
@@ -16,6 +16,7 @@ from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.pretrained import open_config
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import length_batches
@@ -70,7 +71,7 @@ class Seq2SeqGeneratorTask:
             "max_sentence_tokens": arguments.max_sentence_tokens,
         }
         if arguments.init:
-            start = AutoConfig.from_pretrained(arguments.init)
+            start = open_config(arguments.init)
             if start.model_type not in ("bart", ContextGeneratorConfig.model_type):
                 raise UserError(f"--init must be a BART checkpoint, but {arguments.init!r} is a {start.model_type}")
             check_vocabulary(start.vocab_size, self.data.tokenizer, f"the checkpoint {arguments.init!r}")

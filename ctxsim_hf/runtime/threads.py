@@ -1,0 +1,80 @@
+"""Computation that does not spin: threads that wait for each other sleep instead of keeping a core busy.
+
+OpenMP, which torch uses, waits in a loop of milliseconds after each product unless OMP_WAIT_POLICY says otherwise when
+it is loaded. If another process wants the core, small products then take ten times as long. libgomp cuts this loop
+short while a process has more OpenMP threads than cores, so a second, sleeping team of threads is kept during a
+computation. OpenBLAS, which numpy uses, spins likewise; our products of numpy are small, so one thread computes them.
+Neither the environment nor the number of threads of whoever imports this package is changed beyond the computation.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+KEEP_SECONDS = 1.0  # how long the sleeping team is kept for the next computation
+
+
+@contextlib.contextmanager
+def no_spinning() -> Iterator[None]:
+    """Let threads sleep while they wait, in this block. Blocks may be nested, and entered by many threads at once."""
+    _state.enter()
+    try:
+        yield
+    finally:
+        _state.leave()
+
+
+class _State:
+    """The blocks that are active in this process, the limit on OpenBLAS, and the sleeping team."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._blocks = 0
+        self._limit: Any = None
+        self._team: threading.Thread | None = None
+
+    def enter(self) -> None:
+        with self._condition:
+            self._blocks += 1
+            if self._blocks == 1:
+                self._limit = _blas().limit(limits=1)
+            self._condition.notify_all()
+            if self._team is None and (torch := sys.modules.get("torch")) and torch.get_num_threads() > 1:
+                self._team = threading.Thread(target=self._sleep, args=(torch,), name="ctxsim-sleeper", daemon=True)
+                self._team.start()
+
+    def leave(self) -> None:
+        with self._condition:
+            self._blocks -= 1
+            if self._blocks == 0:
+                self._limit.restore_original_limits()
+                self._condition.notify_all()
+
+    def after_fork(self) -> None:
+        """Forget, in a forked process, the threads of its parent and a lock that one of them may have held."""
+        self._condition, self._team = threading.Condition(), None
+
+    def _sleep(self, torch: Any) -> None:
+        """Start a team of OpenMP threads, and sleep until no block has been active for a while."""
+        torch.zeros(1 << 16).add_(1)  # large enough to be computed by a team
+        with self._condition:
+            while True:
+                self._condition.wait_for(lambda: self._blocks == 0)
+                if not self._condition.wait_for(lambda: self._blocks > 0, KEEP_SECONDS):
+                    self._team = None
+                    return
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+_state = _State()
+os.register_at_fork(after_in_child=_state.after_fork)

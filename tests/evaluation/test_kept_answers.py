@@ -1,0 +1,55 @@
+"""An evaluation that was killed goes on: systems that have answered are not asked again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+SYSTEMS = """
+from pathlib import Path
+import numpy as np
+
+class System:
+    def similarity(self, first, second):
+        with Path(__file__).with_name("calls").open("a") as calls:
+            calls.write(type(self).__name__ + "\\n")
+        if type(self).__name__ == "Second" and Path(__file__).with_name("kill").exists():
+            raise KeyboardInterrupt
+        return np.array([len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in zip(first, second)])
+
+class First(System): pass
+class Second(System): pass
+"""
+
+
+def test_it_goes_on_after_a_kill(
+    ctxsim: Run, data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept_systems.py").write_text(SYSTEMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ("evaluate", "python:kept_systems:First", "python:kept_systems:Second", "--tasks", "stsb", "--data-root")
+    output = tmp_path / "results"
+    (tmp_path / "kill").touch()
+    assert ctxsim(*words, data_root, "--output", output)[0] == 130
+    assert [path.suffix for path in output.rglob("*") if path.is_file()] == [".npz"]
+    (tmp_path / "kill").unlink()
+    code, _, err = ctxsim(*words, data_root, "--output", output)
+    assert code == 0, err
+    assert (tmp_path / "calls").read_text().split() == ["First", "Second", "Second"]
+    assert not (output / "unfinished").exists()
+    assert ctxsim(*words, data_root, "--output", tmp_path / "fresh")[0] == 0
+    assert (output / "results.json").read_bytes() == (tmp_path / "fresh/results.json").read_bytes()
+    assert (output / "scores.npy").read_bytes() == (tmp_path / "fresh/scores.npy").read_bytes()
+
+
+def test_other_data_are_asked_anew(
+    ctxsim: Run, data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other_systems.py").write_text(SYSTEMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ("evaluate", "python:other_systems:First", "python:other_systems:Second", "--tasks", "stsb", "--data-root")
+    (tmp_path / "kill").touch()
+    for limit in (4, 4, 3):
+        assert ctxsim(*words, data_root, "--output", tmp_path / "out", "--limit", limit)[0] == 130
+    assert (tmp_path / "calls").read_text().split() == ["First", "Second", "Second", "First", "Second"]
