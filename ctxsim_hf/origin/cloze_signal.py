@@ -2,12 +2,16 @@
 
 A context model that has `vectors` gives a state for each sentence and bridge. States of one bridge have a common
 direction and vary more in some directions than in others, whatever the sentences: so they are centred on a background
-of corpus sentences and partly whitened, by its covariance to the power -p/2; then cosines are averaged over bridges.
+of corpus sentences and, if asked, partly whitened, by its covariance to the power -p/2; then cosines are averaged over
+bridges. Some sentences are near to everything. What two sentences have in common counts only as far as it is more than
+either has with its nearest neighbours in the background: similarity = (cosine - r) / (1 - r), where r is the mean cosine
+with these neighbours, so that a sentence keeps the similarity 1 with itself.
 """
 
 import sqlite3
 import threading
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +20,9 @@ import xxhash
 
 from ctxsim_hf.runtime.errors import UserError
 
-MAX_REMEMBERED = 50_000  # vectors, in memory
+MAX_REMEMBERED = 50_000  # sentences, in memory
+SENTENCES_PER_BLOCK = 1000  # what a kill may lose of a cache
+SAME = 0.99  # the cosine of a sentence and itself, at least, when both were read in half precision
 
 
 @runtime_checkable
@@ -58,46 +64,74 @@ class ClozeSignal:
     Args:
         model (`ClozeModel`): Gives the states.
         whitening (`Whitening`): Makes them comparable.
-        cache (`Path`, *optional*): File to keep vectors in from one process to the next. None keeps them in memory.
+        cache (`Path`, *optional*): File to keep states in from one process to the next. None keeps them in memory.
+        background (`np.ndarray`, *optional*): States of corpus sentences, for the neighbours. None means none.
+        neighbours (`int`): How many of them say how near a sentence is to everything; 0 leaves cosines as they are.
     """
 
-    def __init__(self, model: ClozeModel, whitening: Whitening, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        model: ClozeModel,
+        whitening: Whitening,
+        cache: Path | None = None,
+        background: np.ndarray | None = None,
+        neighbours: int = 0,
+    ) -> None:
         self.model, self.whitening = model, whitening
+        self._background = None if background is None or not neighbours else whitening(background)
+        self._neighbours = 0 if self._background is None else min(neighbours, len(self._background))
         self._kept: dict[bytes, np.ndarray] = {}
         self._lock = threading.Lock()
         self._cache = cache
         self._file = None if cache is None else _open_cache(cache)
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return unit vectors, whose dot product is the similarity: (sentences, vector size)."""
+        """Return unit vectors, whose dot product is the mean cosine over bridges: (sentences, vector size)."""
         try:
-            return self._vectors(sentences)
+            return self.whitening(self._states(sentences)) if len(sentences) else np.zeros((0, 0), np.float32)
         except sqlite3.DatabaseError as error:
             raise _damaged(self._cache, error) from error
 
-    def _vectors(self, sentences: Sequence[str]) -> np.ndarray:
+    def _states(self, sentences: Sequence[str]) -> np.ndarray:
         keys = [xxhash.xxh3_128_digest(sentence.encode("utf-8", "surrogatepass")) for sentence in sentences]
         with self._lock:  # one forward pass at a time, and a sentence once
             missing = {key: s for key, s in zip(keys, sentences, strict=True) if self._find(key) is None}
-            if missing:
-                made = self.whitening(self.model.vectors(list(missing.values())))
-                self._keep(dict(zip(missing, made, strict=True)))
+            for start in range(0, len(missing), SENTENCES_PER_BLOCK):
+                block = dict(islice(missing.items(), start, start + SENTENCES_PER_BLOCK))
+                self._keep(dict(zip(block, self.model.vectors(list(block.values())), strict=True)))
             found = [self._kept[key] for key in keys]
             while len(self._kept) > MAX_REMEMBERED:
                 del self._kept[next(iter(self._kept))]
-        return np.stack(found) if found else np.zeros((0, 0), np.float32)
+        return np.stack(found).reshape(len(found), len(self.whitening.means), -1)
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Return the cosine of each pair, averaged over bridges."""
+        """Return the similarity of each pair."""
+        if not len(sentences1):
+            return np.zeros(0)
         vectors = self.vectors([*sentences1, *sentences2])
         first, second = vectors[: len(sentences1)], vectors[len(sentences1) :]
-        return np.einsum("ij,ij->i", first, second, dtype=np.float64)
+        cosines = np.einsum("ij,ij->i", first, second, dtype=np.float64)
+        return self._corrected(cosines, self._nearness(first), self._nearness(second))
 
     def group_similarity(self, sentences: Sequence[str], pairs: np.ndarray) -> np.ndarray:
-        """Return the cosine of pairs within a group, given by places, from one product: (pairs,)."""
+        """Return the similarity of pairs within a group, given by places, from one product: (pairs,)."""
         vectors = self.vectors(sentences).astype(np.float64)
-        cosines: np.ndarray = (vectors @ vectors.T)[pairs[:, 0], pairs[:, 1]]
-        return cosines
+        nearness, (first, second) = self._nearness(vectors), pairs.T
+        return self._corrected((vectors @ vectors.T)[first, second], nearness[first], nearness[second])
+
+    def _nearness(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the mean cosine of each vector with its neighbours in the background."""
+        if self._background is None:
+            return np.zeros(len(vectors))
+        cosines = vectors @ self._background.T
+        cosines[cosines > SAME] = -1  # the sentence itself is in the background
+        nearest = np.partition(cosines, -self._neighbours, axis=1)[:, -self._neighbours :]
+        return np.asarray(nearest.mean(1, dtype=np.float64))
+
+    def _corrected(self, cosines: np.ndarray, nearness1: np.ndarray, nearness2: np.ndarray) -> np.ndarray:
+        common = (nearness1 + nearness2) / 2
+        corrected: np.ndarray = (cosines - common) / (1 - common)
+        return corrected
 
     def _find(self, key: bytes) -> np.ndarray | None:
         if key not in self._kept and self._file is not None:
@@ -107,13 +141,13 @@ class ClozeSignal:
         return self._kept.get(key)
 
     def _digest(self, key: bytes, data: bytes) -> bytes:
-        """Return what tells a row from a damaged one, and from one of another origin or settings."""
+        """Return what tells a row from a damaged one, and from one of another model."""
         return xxhash.xxh3_128_digest(str(self._cache and self._cache.stem).encode() + key + data)
 
-    def _keep(self, vectors: dict[bytes, np.ndarray]) -> None:
-        self._kept |= vectors
+    def _keep(self, states: dict[bytes, np.ndarray]) -> None:
+        self._kept |= {key: state.ravel() for key, state in states.items()}
         if self._file is not None:
-            kept = {key: vector.astype(np.float32).tobytes() for key, vector in vectors.items()}
+            kept = {key: state.astype(np.float32).tobytes() for key, state in states.items()}
             rows = [(key, self._digest(key, data) + data) for key, data in kept.items()]
             with self._file:
                 self._file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)

@@ -18,6 +18,9 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES, copy_tokenizer
 
+# Unrelated pairs differ little in their words, so that a small weight, in standard deviations of them, counts for half.
+WORDS_BESIDE_CLOZE = 0.2
+
 
 def copy_models(folder: Path, models: list[Path], tokenizer: str | None, cloze_only: bool = False) -> None:
     """Copy a tokenizer and the models, which must answer different terms; write layout and settings.
@@ -39,7 +42,7 @@ def copy_models(folder: Path, models: list[Path], tokenizer: str | None, cloze_o
         language_model.settings.save(folder / CONTEXT_MODELS / name)
     Layout(list(names), max(model.width for model in opened.values())).save(folder)
     knows_words = any(isinstance(model, ClozeModel) for model in opened.values())
-    signals = {CLOZE: 1.0, "words": 1.0} if knows_words else {CONTEXTS: 1.0}
+    signals = {CLOZE: 1.0, "words": WORDS_BESIDE_CLOZE} if knows_words else {CONTEXTS: 1.0}
     weights = ScoreWeights.default_for(answered) if answered else ScoreWeights()
     write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
 

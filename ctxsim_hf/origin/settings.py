@@ -14,7 +14,7 @@ from annotated_types import Ge
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin.comparison import COMPARISONS, RIDGE
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf, Positive, Seed, validate
+from ctxsim_hf.runtime.validation import Count, CountOrZero, NonNegative, OneOf, Positive, Seed, validate
 
 SETTINGS_FILE = "origin.json"
 STRATEGIES = ("two_step", "random", "no_diversity")
@@ -40,6 +40,8 @@ class OriginSettings:
         ridge (`float`): Regularisation of `whitened`.
         cloze_power (`float`): How far the states of the signal `cloze` are whitened, from 0 to 1.
         cloze_ridge (`float`): Regularisation of that whitening, as a share of the mean eigenvalue.
+        cloze_neighbours (`int`): Background sentences that say how near a sentence is to everything, which is taken
+            off; 0 leaves the cosines as they are.
         seed (`int`): Random seed of the strategy `random` and of the spread.
     """
 
@@ -55,6 +57,7 @@ class OriginSettings:
     ridge: Positive = RIDGE
     cloze_power: NonNegative = 0.0
     cloze_ridge: Positive = 0.01
+    cloze_neighbours: CountOrZero = 3
     seed: Seed = 0
 
     def __post_init__(self) -> None:

@@ -119,8 +119,9 @@ class OriginSimilarity:
             if model is None or background is None:
                 raise UserError("no context model of this origin knows cloze contexts; index with a language model")
             whitening = Whitening(background, self.settings.cloze_power, self.settings.cloze_ridge)
-            key = xxhash.xxh3_128_hexdigest(repr((_digest(self._record), self.settings)).encode())
-            return ClozeSignal(model, whitening, self._cache / f"cloze-{key}.sqlite" if self._cache else None)
+            key = xxhash.xxh3_128_hexdigest(repr(self._record["inputs"]["context_models"]).encode())
+            cache = self._cache / f"cloze-{key}.sqlite" if self._cache else None
+            return ClozeSignal(model, whitening, cache, background, self.settings.cloze_neighbours)
         return open_signal(name, folder)
 
     @cached_property

@@ -8,7 +8,8 @@ from typing import Any
 from ctxsim_hf.runtime.blocks import Blocks, RankExecutor, merge_finished, missing_blocks, run_missing
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import many_writers
-from ctxsim_hf.runtime.stage import Stage, read_stage
+from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.stage import Stage
 
 
 def array_rank(environment: Mapping[str, str] = os.environ) -> RankExecutor:

@@ -22,7 +22,7 @@ from ctxsim_hf import OriginSimilarity, SentenceEncoder
 from ctxsim_hf.recipes import reading_speed
 from ctxsim_hf.recipes.adapt import AdaptArguments, plan
 from ctxsim_hf.recipes.budget import BACKGROUND, Budget
-from ctxsim_hf.runtime.stage import read_stage
+from ctxsim_hf.runtime.record import read_stage
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -79,4 +79,14 @@ def _load_gguf(path: Path, dtype: torch.dtype, device: str) -> tuple[PreTrainedM
     model = AutoModelForCausalLM.from_config(config, dtype=dtype)  # not cast later: rotary frequencies stay in float32
     model.load_state_dict(quantised.state_dict())
     tokenizer = AutoTokenizer.from_pretrained(**where, trust_remote_code=False)
+    if _begins_texts(path) and not start_ids(tokenizer):  # transformers leaves the mark out, and Gemma fails without
+        tokenizer.add_bos_token = True
     return model.to(device).eval(), tokenizer
+
+
+def _begins_texts(path: Path) -> bool:
+    """Return whether the model of a GGUF file was trained on texts that begin with a mark."""
+    from gguf import GGUFReader
+
+    field = GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
+    return field is not None and bool(field.contents())

@@ -11,8 +11,8 @@ TERMS = ("sentence", "right")
 PLACE = "{}"  # where a bridge takes the sentence
 # Of nineteen, these two together agreed best with people, with the last layer but one: docs/experiments.md.
 BRIDGES = (
+    'This sentence: "{}" means in one word: "',
     'The meaning of the sentence "{}" can be summarized in one word: "',
-    '{} In other words: {} In one word: "',
 )
 
 
