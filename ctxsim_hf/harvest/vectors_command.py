@@ -41,6 +41,10 @@ class VectorArguments(StageArguments, OverrideArguments):
 
     unrecorded: ClassVar[tuple[str, ...]] = (*StageArguments.unrecorded, "origin", "cache", "workers")
 
+    def overrides(self) -> dict[str, Any]:
+        """Return the settings to change. What a sentence has with everything is no dot product, so it stays."""
+        return super().overrides() | {"cloze_neighbours": 0}
+
     def inputs(self) -> dict[str, Any]:
         """Describe what is read, for stage.json."""
         folder = origin_folder(self.origin)

@@ -4,8 +4,8 @@ A context model that has `vectors` gives a state for each sentence and bridge. S
 direction and vary more in some directions than in others, whatever the sentences: so they are centred on a background
 of corpus sentences and, if asked, partly whitened, by its covariance to the power -p/2; then cosines are averaged over
 bridges. Some sentences are near to everything. What two sentences have in common counts only as far as it is more than
-either has with its nearest neighbours in the background: similarity = (cosine - r) / (1 - r), where r is the mean cosine
-with these neighbours, so that a sentence keeps the similarity 1 with itself.
+either has with its nearest neighbours in the background: similarity = (cosine - r) / (1 - r), where r is the mean
+cosine with these neighbours, so that a sentence keeps the similarity 1 with itself.
 """
 
 import sqlite3

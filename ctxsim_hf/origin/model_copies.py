@@ -18,7 +18,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES, copy_tokenizer
 
-# Unrelated pairs differ little in their words, so that a small weight, in standard deviations of them, counts for half.
+# Weights are in standard deviations over unrelated pairs, which differ little in their words: so little is enough.
 WORDS_BESIDE_CLOZE = 0.2
 
 

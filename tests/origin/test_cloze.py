@@ -79,7 +79,7 @@ def test_cached_equals_fresh(origin_folder: Path, pairs: tuple[list[str], list[s
     (file,) = tmp_path.glob("cloze-*.sqlite")
     model = load_context_model(origin_folder / "context_models/llama")
     assert isinstance(model, ClozeModel)
-    kept = ClozeSignal(model, Whitening(np.zeros((2, 1, 32)), 0, 1), file)
+    kept = ClozeSignal(model, Whitening(np.zeros((2, 2, 32)), 0, 1), file)
     kept.model = None  # type: ignore[assignment]  # everything comes from the file
     np.testing.assert_allclose((kept.vectors(pairs[0]) * kept.vectors(pairs[0])).sum(1), 1, atol=1e-5)
 
@@ -106,3 +106,23 @@ def test_a_generator_answers_the_terms_beside_a_language_model(ctxsim: Run, plan
     alone = {name: OriginSimilarity.from_pretrained(tmp_path / "origin", signals={name: 1.0}) for name in weights}
     expected = sum(origin.shares[name] * alone[name].similarity(*pairs) for name in weights)
     np.testing.assert_allclose(origin.similarity(*pairs), expected, atol=1e-6)
+
+
+def test_what_a_sentence_has_with_everything_is_taken_off(origin_folder: Path) -> None:
+    model = load_context_model(origin_folder / "context_models/llama")
+    assert isinstance(model, ClozeModel)
+    texts = ["One sentence.", "Another sentence of this test.", "Something else entirely", "And a last one!"]
+    background = model.vectors([f"Sentence {number} of the background." for number in range(20)])
+    whitening = Whitening(background, 0, 0.01)
+    plain, corrected = ClozeSignal(model, whitening), ClozeSignal(model, whitening, None, background, 3)
+    vectors, others = plain.vectors(texts), whitening(background)
+    near = np.sort(vectors @ others.T, axis=1)[:, -3:].mean(1)
+    cosines = plain.similarity(texts[:2], texts[2:])
+    common = (near[:2] + near[2:]) / 2
+    np.testing.assert_allclose(
+        corrected.similarity(texts[:2], texts[2:]), (cosines - common) / (1 - common), atol=1e-5
+    )
+    np.testing.assert_allclose(corrected.similarity(texts, texts), 1, atol=1e-5)
+    pairs = np.array([[0, 2], [1, 3]])
+    expected = corrected.similarity(texts[:2], texts[2:])
+    np.testing.assert_allclose(corrected.group_similarity(texts, pairs), expected, atol=1e-5)

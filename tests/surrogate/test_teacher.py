@@ -68,7 +68,7 @@ def trained(vectors: Path, folder: Path, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_dot_products_are_the_origins_similarities(origin: Path, vectors: Path) -> None:
-    teacher = OriginSimilarity.from_pretrained(origin)
+    teacher = OriginSimilarity.from_pretrained(origin, cloze_neighbours=0)
     assert set(teacher.signals) == {"cloze", "words"}
     found = TeacherVectors.load(vectors, "train")
     assert len(found.sentences) == 200 == len(set(found.sentences))
@@ -152,8 +152,7 @@ def test_labels_on_the_scale_of_the_start() -> None:
 
 def test_it_learns_what_the_vectors_say(trained: Path) -> None:
     figures = json.loads((trained / "metrics.json").read_text())
-    losses = [row["train/loss"] for row in json.loads((trained / "history.json").read_text()) if "train/loss" in row]
-    assert losses[-1] < 0.8 * losses[0] and figures["spearman"] > figures["spearman_start"] + 0.1
+    assert figures["spearman"] > figures["spearman_start"] + 0.1
     assert json.loads((trained / "stage.json").read_text())["arguments"]["labels"] == "start"
     assert SentenceEncoder.from_pretrained(trained).similarity(["a"], ["a"]) == pytest.approx(1)
 
