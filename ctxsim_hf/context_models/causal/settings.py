@@ -9,7 +9,7 @@ from ctxsim_hf.runtime.validation import OneOf
 
 TERMS = ("sentence", "right")
 PLACE = "{}"  # where a bridge takes the sentence
-# Of nineteen, these two together agreed best with people, with the last layer but one: docs/experiments.md.
+# Of eighteen, these two together agreed best with people, with the last layer but one: docs/experiments.md.
 BRIDGES = (
     'This sentence: "{}" means in one word: "',
     'The meaning of the sentence "{}" can be summarized in one word: "',
