@@ -25,7 +25,7 @@ from ctxsim_hf.hub.results import Results, eval_results, read_results, results_t
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
-from ctxsim_hf.runtime.record import STAGE_FILE
+from ctxsim_hf.runtime.record import STAGE_FILE, check_if_stage
 from ctxsim_hf.runtime.working import writing_into
 
 TEMPLATES = "ctxsim_hf.hub.model_cards"  # the top-level folder model_cards/, installed as this package
@@ -59,6 +59,7 @@ def run(arguments: CardArguments) -> str:
     path = publication.folder / CARD_FILE
     if not publication.record:
         raise UserError(f"{str(path)!r} exists already: the card of a {publication.kind.name} comes with its files")
+    check_if_stage(publication.folder)
     with writing_into(publication.folder):
         _write(path, str(make_card(publication, arguments)) + "\n", arguments.overwrite)
     return f"{path} is written; read it before you publish it"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+from stage_records import rewrite_stage
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf import __version__, evaluate_similarity
@@ -74,8 +75,7 @@ def test_whoever_learned_from_stsb_has_seen_older_test_pairs(ctxsim: Run, data_r
     (data_root / "mteb/sts13-sts/test.jsonl").write_text(rows)
     folder = save_tiny(tmp_path / "surrogate")
     for data, warned in (("mteb/stsbenchmark-sts", True), ("sentence-transformers/all-nli", False)):
-        record = {"command": "train surrogate", "inputs": {"data": {"name": data}}}
-        (folder / "stage.json").write_text(json.dumps(record))
+        rewrite_stage(folder, command="train surrogate", inputs={"data": {"name": data}})
         for task in ("sts13", "stsb"):
             words = ("evaluate", f"tuned=surrogate:{folder}", "--tasks", task, "--data-root", data_root)
             code, out, err = ctxsim(*words)

@@ -87,7 +87,7 @@ class Trial:
             (folder / neighbour).parent.mkdir(parents=True, exist_ok=True)
             (folder / neighbour).write_text("mine")
         if self.verb == "card":  # goes into a folder that is there
-            shutil.copytree(self.root / "surrogate", folder / "out")
+            shutil.copytree(self.root / "surrogate", folder / "out", ignore=shutil.ignore_patterns("README.md"))
         return folder / "out"
 
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
+from stage_records import rewrite_stage
 from transformers import AutoTokenizer, RobertaConfig, RobertaModel
 from unfinished import unfinished
 
@@ -76,8 +77,7 @@ def test_no_old_cache_is_served(group_harvest: Path, tmp_path: Path, monkeypatch
         real = harvested_pairs.digest_file
         patch.setattr(harvested_pairs, "digest_file", lambda p: "new" if p.name == "scoring.py" else real(p))
         assert cache_dir() != before
-    record = json.loads((folder / "stage.json").read_text())
-    (folder / "stage.json").write_text(json.dumps(record | {"made": "anew"}))
+    rewrite_stage(folder, made="anew")
     assert cache_dir() != before
 
 
@@ -97,8 +97,7 @@ def test_bad_input(planted: Path, group_harvest: Path, tmp_path: Path) -> None:
         HarvestedPairs(harvest=broken, cache_dir=tmp_path / "cache").download_and_prepare()
     one_split = Path(shutil.copytree(group_harvest, tmp_path / "one-split"))
     record = json.loads((one_split / "stage.json").read_text())
-    record["files"] = {name: file for name, file in record["files"].items() if "train" in name}
-    (one_split / "stage.json").write_text(json.dumps(record))
+    rewrite_stage(one_split, files={name: file for name, file in record["files"].items() if "train" in name})
     with pytest.raises(UserError, match="has no pairs for validation and test; three splits need 100 pairs or more"):
         HarvestedPairs(harvest=one_split, cache_dir=tmp_path / "cache").download_and_prepare()
 

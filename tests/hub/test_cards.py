@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hub_processes import environment, run_python
 from huggingface_hub import ModelCard
+from stage_records import rewrite_stage
 
 Run = Callable[..., tuple[int, str, str]]
 STAGES = ("surrogate-large", "cross-surrogate", "discriminator-light", "generator-light", "generator-small")
@@ -126,10 +127,10 @@ def test_a_surrogate_of_public_data_names_it(
 ) -> None:
     folder = Path(shutil.copytree(folders / "ctxsim/cross-surrogate", tmp_path / "tuned"))
     shutil.copy(folders / "ctxsim/surrogate-large/config.json", folder)
-    record = json.loads((folder / "stage.json").read_text())
-    record["arguments"] |= {"objective": objective, "fold": 3, "folds": 10}
-    record |= {"inputs": {"data": {"name": data, "xxh3_128": "0"}, "init": "me/start"}, "counts": counts}
-    (folder / "stage.json").write_text(json.dumps(record))
+    made = json.loads((folder / "stage.json").read_text())["arguments"]
+    made |= {"objective": objective, "fold": 3, "folds": 10}
+    inputs = {"data": {"name": data, "xxh3_128": "0"}, "init": "me/start"}
+    rewrite_stage(folder, arguments=made, inputs=inputs, counts=counts)
     assert ctxsim("card", folder, "--overwrite")[0] == 0
     card = ModelCard.load(folder / "README.md")
     assert (card.data.datasets, card.data.base_model) == ([data], "me/start")
@@ -138,7 +139,7 @@ def test_a_surrogate_of_public_data_names_it(
 
 
 def test_what_has_no_card_of_ours(ctxsim: Run, planted: Path, folders: Path, tmp_path: Path) -> None:
-    (tmp_path / "stage.json").write_text(json.dumps({"command": "train surrogate", "files": {"metrics.json": {}}}))
+    rewrite_stage(tmp_path, command="train surrogate", files={})
     for folder, message in (
         (tmp_path, "holds figures but no model, as a cross-validation keeps none"),
         (planted / "chunks", "was made by ctxsim chunk"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from planted import PlantedCorpus
+from stage_records import rewrite_stage
 
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.origin import indexing
@@ -128,9 +129,7 @@ def test_another_model_is_refused(planted: Path, origin: Path) -> None:
 def test_another_versions_format_is_refused(origin: Path) -> None:
     layout = json.loads((origin / "layout.json").read_text()) | {"format": 99}
     (origin / "layout.json").write_text(json.dumps(layout))
-    stage = json.loads((origin / "stage.json").read_text())
-    stage["files"] = {}
-    (origin / "stage.json").write_text(json.dumps(stage))
+    rewrite_stage(origin)
     with pytest.raises(UserError, match="has the format 99, this version reads 2; make it again"):
         open_origin(origin)
 

@@ -173,6 +173,9 @@ def test_wrong_words(folder: Path, exported: Path, tmp_path: Path, ctxsim: Run) 
 def test_an_export_that_lacks_a_file(exported: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(exported, tmp_path / "onnx")
     (tmp_path / "onnx" / name).unlink()
+    with pytest.raises(UserError, match=f"{name}' is missing; make the folder again with --overwrite"):
+        SentenceEncoder.from_pretrained(tmp_path / "onnx")
+    (tmp_path / "onnx/stage.json").unlink()  # without it, there is nothing to check against
     with pytest.raises(UserError, match=f"an ONNX surrogate and its tokenizer in .*, but it has no {name}"):
         SentenceEncoder.from_pretrained(tmp_path / "onnx")
 

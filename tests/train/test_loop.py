@@ -19,6 +19,7 @@ import torch
 from accelerate import Accelerator
 from unfinished import unfinished
 
+from ctxsim_hf.runtime.cache import write_digests
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.train import loop
@@ -175,6 +176,7 @@ def test_killed_after_training_it_does_not_train_again(
 def test_a_run_does_not_go_on_with_other_processes(tmp_path: Path) -> None:
     about = asdict(Progress(layout=[8, "bf16"], step=5))
     (tmp_path / "progress.json").write_text(json.dumps(about))
+    write_digests(tmp_path)
     with pytest.raises(
         UserError, match=r"on 8 process\(es\) with mixed precision 'bf16', but this run is on 4 with 'bf16'"
     ):
@@ -218,7 +220,7 @@ def test_checkpoints_hold_no_pickle_of_ours(corpus: Path, tmp_path: Path, ctxsim
     process.wait()
     (checkpoint,) = tmp_path.glob("out.ctxsim-partial/output/checkpoints/step-*[0-9]")
     names = {path.name for path in checkpoint.iterdir()}
-    assert names == {"model.safetensors", "optimizer.bin", "random_states_0.pkl", "progress.json"}
+    assert names == {"model.safetensors", "optimizer.bin", "random_states_0.pkl", "progress.json", "digests.json"}
     torch.load(checkpoint / "optimizer.bin", weights_only=True)
 
 
