@@ -1,6 +1,6 @@
 """Measure the constants of `ctxsim plan`, or compare its estimates with real runs.
 
-    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 200000 1000000] [--output FILE]
+    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 500000 2000000] [--output FILE]
     python -m benchmarks.bench_costs [--corpus FILE ...] --check 200000 2000000 20000000
 
 All stages run on the first words of a corpus, of two sizes, in one process with one thread; a line through what each
@@ -9,6 +9,7 @@ trained, which does not change its speed. Without --corpus, the corpus is the do
 """
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
@@ -16,9 +17,9 @@ import platform
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -44,7 +45,7 @@ Measured = dict[str, dict[str, float]]  # part -> seconds, memory, disk
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, nargs="+", help=".jsonl or .jsonl.gz files with a column text")
-    parser.add_argument("--words", type=int, nargs=2, default=[200_000, 1_000_000], help="the two sizes to measure")
+    parser.add_argument("--words", type=int, nargs=2, default=[500_000, 2_000_000], help="the two sizes to measure")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results/costs.json")
     parser.add_argument("--check", type=int, nargs="+", help="sizes to compare with the estimates instead")
     parser.add_argument("--constants", type=Path, default=SHIPPED, help="file to check")
@@ -61,15 +62,62 @@ def main() -> None:
 
 
 class Timed:
-    """An executor that runs blocks in this process and remembers how long they took."""
+    """An executor that runs blocks in this process and remembers what they took, and what is left of a stage."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.parts: dict[str, dict[str, float]] = {}
+        self._watch = MemoryWatch()
 
     def __call__(self, work: Blocks, names: Sequence[str]) -> None:
+        with self.measuring(type(work).__name__):
+            LocalExecutor()(work, names)
+
+    @contextlib.contextmanager
+    def measuring(self, name: str) -> Iterator[None]:
+        """Measure a block of code; what is measured within it is subtracted."""
+        before = sum(part["seconds"] for part in self.parts.values())
         start = time.process_time()
-        LocalExecutor()(work, names)
-        self.seconds[type(work).__name__] = time.process_time() - start
+        with self._watch.looking_for(name):
+            yield
+        inner = sum(part["seconds"] for part in self.parts.values()) - before
+        seconds = time.process_time() - start - inner
+        self.parts[name] = {"seconds": seconds, "memory": self._watch.grown[name]}
+
+
+class MemoryWatch:
+    """Looks often at the memory of this process. Pages of mapped files, which can be dropped, do not count."""
+
+    def __init__(self) -> None:
+        self.grown: dict[str, float] = {}  # bytes more than at the start
+        self._names: list[str] = []
+        self._start = anonymous_memory()
+
+    @contextlib.contextmanager
+    def looking_for(self, name: str) -> Iterator[None]:
+        """Note the peak under a name while a block runs, except where another name is looked for within it."""
+        self.grown[name] = 0.0
+        self._names.append(name)
+        ended = threading.Event()
+        thread = threading.Thread(target=self._look, args=(ended,))
+        if len(self._names) == 1:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if len(self._names) == 1:
+                thread.join()
+            self._names.pop()
+
+    def _look(self, ended: threading.Event) -> None:
+        while not ended.wait(0.05):
+            name = self._names[-1]
+            self.grown[name] = max(self.grown[name], anonymous_memory() - self._start)
+
+
+def anonymous_memory() -> float:
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
 
 
 class Bench:
@@ -126,52 +174,20 @@ class Bench:
         }
         measured: Measured = {}
         for stage, run in stages.items():
-            timed, start = Timed(), time.process_time()
-            with MemoryWatch() as memory:
+            timed, (names, rest) = Timed(), PARTS[stage]
+            with timed.measuring(rest):
                 counts = run(timed)
-            measured |= _parts(stage, time.process_time() - start, timed.seconds, place / stage)
-            for part in measured.values():
-                part.setdefault("memory", self.memory_at_start + memory.grown)
+            for name, part in timed.parts.items():
+                part["memory"] += self.memory_at_start
+                measured[names.get(name, name)] = part | {"disk": 0.0}
+            files = [path for path in (place / stage).rglob("*") if path.is_file()]
+            measured[rest]["disk"] = float(sum(path.stat().st_size for path in files))
             if stage == "index":
                 self.chunks[words] = counts["chunks"]
             if stage == "harvest":
-                measured["pairs"] = {"memory": 0.0, "number": float(sum(counts["pairs"].values()))}
+                measured["pairs"] = {"number": float(sum(counts["pairs"].values()))}
         print(f"{words:,} words, {self.chunks[words]:,} chunks: {json.dumps(measured)}", flush=True)
         return measured
-
-
-def _parts(stage: str, seconds: float, by_blocks: Mapping[str, float], output: Path) -> Measured:
-    """Divide what a stage took between its parts. The disk goes to the part that is not in blocks."""
-    names, rest = PARTS[stage]
-    found = {names[name]: {"seconds": taken, "disk": 0.0} for name, taken in by_blocks.items()}
-    disk = float(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()))
-    found[rest] = {"seconds": seconds - sum(by_blocks.values()), "disk": disk}
-    return found
-
-
-class MemoryWatch:
-    """Looks often at the memory of this process. Pages of mapped files, which can be dropped, do not count."""
-
-    grown = 0.0  # bytes
-
-    def __enter__(self) -> Self:
-        self._start, self._ended = anonymous_memory(), threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(0.05):
-            self.grown = max(self.grown, anonymous_memory() - self._start)
-
-
-def anonymous_memory() -> float:
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(float(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
 
 
 def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
@@ -195,6 +211,8 @@ def _rates(name: str, runs: Sequence[Measured], sizes: Sequence[int], chunks: Se
         kind: dict(zip(("start", "words"), _line(sizes, [run[name][kind] for run in runs]), strict=True))
         for kind in ("seconds", "memory", "disk")
     }
+    if any(name in blocks.values() for blocks, _ in PARTS.values()):
+        rates["memory"] = {"start": max(run[name]["memory"] for run in runs)}  # blocks are of one size
     if name.startswith("harvest"):
         pairs = [run["pairs"]["number"] for run in runs]
         seconds = [run[name]["seconds"] / number for run, number in zip(runs, pairs, strict=True)]
