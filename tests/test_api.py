@@ -23,6 +23,8 @@ VERBS_OF = {
     "build_index": ["index"],
     "harvest": ["harvest"],
     "train_surrogate": ["train surrogate"],
+    "find_duplicates": ["duplicates"],
+    "cluster": ["cluster"],
     "adapt": ["adapt"],
 }
 
