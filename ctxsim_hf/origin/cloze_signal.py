@@ -67,7 +67,7 @@ class ClozeSignal:
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Return unit vectors, whose dot product is the similarity: (sentences, vector size)."""
-        keys = [xxhash.xxh3_128_digest(sentence.encode("utf-8", "surrogatepass")) for sentence in sentences]
+        keys = [_key(sentence) for sentence in sentences]
         with self._lock:  # one forward pass at a time, and a sentence once
             missing = {key: s for key, s in zip(keys, sentences, strict=True) if self._find(key) is None}
             if missing:
@@ -77,6 +77,11 @@ class ClozeSignal:
             while len(self._kept) > MAX_REMEMBERED:
                 del self._kept[next(iter(self._kept))]
         return np.stack(found) if found else np.zeros((0, 0), np.float32)
+
+    def remember(self, sentences: Sequence[str], states: np.ndarray) -> None:
+        """Keep sentences whose states are known, so that the model need not be asked."""
+        keys = [_key(sentence) for sentence in sentences]
+        self._keep(dict(zip(keys, self.whitening(states), strict=True)))
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the cosine of each pair, averaged over bridges."""
@@ -97,6 +102,10 @@ class ClozeSignal:
             rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in vectors.items()]
             with self._file:
                 self._file.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+
+
+def _key(sentence: str) -> bytes:
+    return xxhash.xxh3_128_digest(sentence.encode("utf-8", "surrogatepass"))
 
 
 def _open_cache(path: Path) -> sqlite3.Connection:

@@ -19,7 +19,7 @@ STYLE = """
 .ctxsim th, .ctxsim td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   border-bottom: 1px solid rgba(128,128,128,.3); background: none; color: inherit; }
 .ctxsim .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.ctxsim .quiet { opacity: .7; font-size: .9em; }
+.ctxsim .quiet { opacity: .7; font-size: .9em; font-weight: normal; }
 .ctxsim .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: .5rem 1.2rem; }
 .ctxsim .card { border: 1px solid rgba(128,128,128,.35); border-radius: 8px; padding: .5rem .8rem; margin: .4rem 0; }
 .ctxsim .bar { height: .6rem; border-radius: 3px; background: rgba(128,128,128,.2); overflow: hidden; }
@@ -28,7 +28,8 @@ STYLE = """
 .ctxsim mark { background: rgba(245,190,40,.4); color: inherit; border-radius: 3px; padding: 0 .1em; }
 .ctxsim mark.first { background: rgba(60,110,220,.28); }
 .ctxsim mark.second { background: rgba(220,110,40,.3); }
-.ctxsim .gap { border: 1px dashed rgba(128,128,128,.8); border-radius: 4px; padding: 0 .4em; opacity: .8; }
+.ctxsim .gap { border: 1px dashed rgba(128,128,128,.8); border-radius: 4px; padding: 0 .4em; opacity: .8;
+  white-space: nowrap; }
 """
 
 

@@ -344,3 +344,7 @@ def test_command_errors(ctxsim: Run, folder: Path, tmp_path: Path) -> None:
     code, _, err = ctxsim(*flags)
     assert code == 2 and "line 2: expected UTF-8" in err
     assert not (tmp_path / "vectors.npy").exists()
+
+
+def test_it_says_what_it_is(encoder: SentenceEncoder, folder: Path) -> None:
+    assert repr(encoder) == f"SentenceEncoder({str(folder)!r}: 16 numbers, at most 40 tokens, torch)"
