@@ -76,6 +76,7 @@ VERBS = {
         "ctxsim_hf.mining.duplicates", "DuplicatesArguments", "Sentences to the pairs that say the same."
     ),
     "cluster": Verb("ctxsim_hf.mining.cluster", "ClusterArguments", "Sentences to communities of similar ones."),
+    "label": Verb("ctxsim_hf.mining.label_command", "LabelArguments", "The pairs that people should label first."),
     "export": Verb(
         "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
     ),

@@ -14,6 +14,7 @@ from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
+from ctxsim_hf.surrogate.labelled_file import LabelledFile
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
@@ -34,6 +35,9 @@ class SurrogateArguments(LoopArguments):
     )
     pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or the id of such a dataset.")
     data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
+    labelled: str | None = HfArg(
+        default=None, help="sts: learn these labels instead of a public dataset's; a .tsv file made by ctxsim label."
+    )
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: Preset | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
     init: str | None = HfArg(default=None, help="Checkpoint of an encoder to start from, such as a surrogate.")
@@ -72,6 +76,7 @@ class SurrogateArguments(LoopArguments):
         *LoopArguments.unrecorded,
         "pairs",
         "data_root",
+        "labelled",
         "tokenizer",
         "init",
         "token_embeddings",
@@ -84,6 +89,8 @@ class SurrogateArguments(LoopArguments):
         if (self.pairs is None) == (self.objective in HARVEST_OBJECTIVES):
             wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")
+        if self.labelled is not None and (self.objective != "sts" or self.data_root is not None):
+            raise UserError("--labelled is for --objective sts, and takes the place of --data-root")
         if self.weight_by_spread and (self.loss != "l2" or self.objective != "pairs"):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
         if self.objective in ("cross", "nli", "triplet") and self.loss != "l2":
@@ -109,8 +116,10 @@ class SurrogateArguments(LoopArguments):
         if self.tokenizer is None:
             raise UserError("expected a tokenizer; name one with --tokenizer")
 
-    def source(self) -> PairFolder | PublicRows:
+    def source(self) -> PairFolder | PublicRows | LabelledFile:
         """Open the data to train on."""
+        if self.labelled is not None:
+            return LabelledFile.read(self.labelled)
         if self.pairs is not None:
             return PairFolder.find(self.pairs)
         return PublicRows.read(self.objective, self.data_root, self.fold or 0, self.folds)
