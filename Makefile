@@ -64,6 +64,7 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz))
 	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
+	$(BIN)/python -m benchmarks.bench_mining
 
 clean:                    ## remove the environment and what the demo made
 	rm -rf .venv demo benchmarks/results

@@ -12,6 +12,8 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.verbs import VERBS, build_arguments
 
 if TYPE_CHECKING:
+    from ctxsim_hf.mining.cluster import Communities
+    from ctxsim_hf.mining.duplicates import Duplicates
     from ctxsim_hf.recipes.adapt import Adapted
     from ctxsim_hf.runtime.blocks import Executor
 
@@ -231,6 +233,77 @@ def train_surrogate(
     named = {"preset": preset, "objective": objective, "max_train_minutes": max_train_minutes}
     data = {"pairs": pairs, "vectors": vectors, "output": output, "tokenizer": tokenizer, "init": init}
     return _run("train surrogate", {**data, **named}, options)
+
+
+def find_duplicates(
+    surrogate: Location,
+    *,
+    chunks: Location | None = None,
+    corpus: Location | None = None,
+    input: Location | None = None,
+    threshold: float | None = None,
+    percentile: float | None = None,
+    max_pairs: int | None = None,
+    output: Location | Sequence[Location] | None = None,
+    **options: Any,
+) -> "Duplicates":
+    """Find pairs of sentences that say the same.
+
+    Args:
+        surrogate: Folder or id of a surrogate, or of any encoder that SentenceTransformer opens.
+        chunks: Folder made by `chunk`, to read its sentences. None if another source is given.
+        corpus: Documents to read: a file, a folder of files or the id of a dataset. None if another source is given.
+        input: Text file with one sentence per line. None if another source is given.
+        threshold: The lowest similarity. None means the one that `percentile` gives.
+        percentile: The lowest similarity as a percentile of that of unrelated pairs of the corpus. None means one so
+            high that unrelated pairs are rare among all pairs.
+        max_pairs: The highest number of pairs: those of the highest similarity. None means the default of
+            DuplicatesArguments.
+        output: .jsonl, .tsv and .html files to write. None writes none.
+        **options: Any field of `ctxsim_hf.mining.duplicates.DuplicatesArguments`. None means its default.
+
+    Returns:
+        The pairs, the most similar first, to iterate over; a notebook shows them as a table.
+    """
+    source = {"chunks": chunks, "corpus": corpus, "input": input}
+    limits = {"threshold": threshold, "percentile": percentile, "max_pairs": max_pairs}
+    found: Duplicates = _run("duplicates", {"surrogate": surrogate, **source, **limits, "output": output}, options)
+    return found
+
+
+def cluster(
+    surrogate: Location,
+    *,
+    chunks: Location | None = None,
+    corpus: Location | None = None,
+    input: Location | None = None,
+    threshold: float | None = None,
+    percentile: float | None = None,
+    min_size: int | None = None,
+    output: Location | Sequence[Location] | None = None,
+    **options: Any,
+) -> "Communities":
+    """Find communities of similar sentences.
+
+    Args:
+        surrogate: Folder or id of a surrogate, or of any encoder that SentenceTransformer opens.
+        chunks: Folder made by `chunk`, to read its sentences. None if another source is given.
+        corpus: Documents to read: a file, a folder of files or the id of a dataset. None if another source is given.
+        input: Text file with one sentence per line. None if another source is given.
+        threshold: The lowest similarity to the centre of a community. None means the one that `percentile` gives.
+        percentile: That similarity as a percentile of that of unrelated pairs of the corpus. None means one at which a
+            sentence has about one unrelated neighbour.
+        min_size: The lowest number of sentences in a community. None means the default of ClusterArguments.
+        output: .jsonl, .tsv and .html files to write. None writes none.
+        **options: Any field of `ctxsim_hf.mining.cluster.ClusterArguments`. None means its default.
+
+    Returns:
+        The communities, the largest first, each with its most typical sentence and its members.
+    """
+    source = {"chunks": chunks, "corpus": corpus, "input": input}
+    limits = {"threshold": threshold, "percentile": percentile, "min_size": min_size}
+    found: Communities = _run("cluster", {"surrogate": surrogate, **source, **limits, "output": output}, options)
+    return found
 
 
 def adapt(

@@ -77,6 +77,11 @@ VERBS = {
     "search": Verb(
         "ctxsim_hf.surrogate.search_command", "SearchArguments", "The indexed sentences most similar to a query."
     ),
+    "duplicates": Verb(
+        "ctxsim_hf.mining.duplicates", "DuplicatesArguments", "Sentences to the pairs that say the same."
+    ),
+    "cluster": Verb("ctxsim_hf.mining.cluster", "ClusterArguments", "Sentences to communities of similar ones."),
+    "label": Verb("ctxsim_hf.mining.label_command", "LabelArguments", "The pairs that people should label first."),
     "export": Verb(
         "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
     ),

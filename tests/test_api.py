@@ -24,6 +24,8 @@ VERBS_OF = {
     "harvest": ["harvest"],
     "harvest_vectors": ["harvest-vectors"],
     "train_surrogate": ["train surrogate"],
+    "find_duplicates": ["duplicates"],
+    "cluster": ["cluster"],
     "adapt": ["adapt"],
 }
 

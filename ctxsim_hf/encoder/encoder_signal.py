@@ -27,7 +27,7 @@ class EncoderSignal:
 
         try:
             encoder = SentenceEncoder.from_pretrained(folder)
-        except UserError:
+        except (UserError, ValueError):  # transformers does not know every model that sentence-transformers opens
             return cls(_sentence_transformer(folder))
         return cls(lambda sentences: np.asarray(encoder.encode(sentences)))
 

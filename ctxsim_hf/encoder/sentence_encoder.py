@@ -92,6 +92,11 @@ class SentenceEncoder:
 
         return cls(*open_torch(path, device, num_threads), Source(str(path), device), default_prompt(path))
 
+    def __repr__(self) -> str:
+        where = "a model in memory" if self._source is None else repr(self._source.folder)
+        kind = type(self.model).__name__.removesuffix("Surrogate").lower()
+        return f"SentenceEncoder({where}: {self.model.vector_size} numbers, at most {self.max_tokens} tokens, {kind})"
+
     @property
     def where(self) -> str | None:
         """Return the folder of the encoder, or None for a model in memory."""

@@ -19,32 +19,36 @@ class Thresholds:
     """Percentiles 0 to 100 of the scores of random pairs and of adjacent pairs, and the number of pairs of each."""
 
     random: np.ndarray  # (101,)
-    adjacent: np.ndarray  # (101,)
+    adjacent: np.ndarray | None  # (101,); None if no adjacent pairs were scored
     pairs: int
     settings: dict[str, Any] | None = None  # of the origin that scored them; other settings give other scores
 
     @classmethod
     def from_scores(
-        cls, random: np.ndarray, adjacent: np.ndarray, settings: dict[str, Any] | None = None
+        cls, random: np.ndarray, adjacent: np.ndarray | None, settings: dict[str, Any] | None = None
     ) -> "Thresholds":
         """Compute the percentiles of scores."""
-        return cls(np.percentile(random, _PERCENT), np.percentile(adjacent, _PERCENT), len(random), settings)
+        near = None if adjacent is None else np.percentile(adjacent, _PERCENT)
+        return cls(np.percentile(random, _PERCENT), near, len(random), settings)
 
-    def shares(self, score: float) -> tuple[float, float]:
-        """Return the shares of random and of adjacent pairs that score lower, from 0 to 1."""
-        random, adjacent = (_share(percentiles, score) for percentiles in (self.random, self.adjacent))
-        return random, adjacent
+    def shares(self, score: float) -> tuple[float, float | None]:
+        """Return the shares of random and of adjacent pairs that score lower, from 0 to 1; None if not known."""
+        return _share(self.random, score), None if self.adjacent is None else _share(self.adjacent, score)
 
     def describe(self, score: float) -> str:
         """Return these shares as text."""
-        random, adjacent = (f"{100 * share:.0f} %" for share in self.shares(score))
-        return f"above {random} of random pairs of sentences and {adjacent} of adjacent ones"
+        random, adjacent = self.shares(score)
+        near = "" if adjacent is None else f" and {100 * adjacent:.0f} % of adjacent ones"
+        return f"above {100 * random:.0f} % of random pairs of sentences{near}"
 
     def save(self, folder: str | Path) -> None:
         """Write thresholds.json into a folder."""
-        about = {"random": self.random.tolist(), "adjacent": self.adjacent.tolist(), "pairs": self.pairs}
-        about |= {"settings": self.settings} if self.settings else {}
-        write_json(Path(folder) / THRESHOLDS_FILE, seal(about))
+        about: dict[str, Any] = {"random": self.random.tolist(), "pairs": self.pairs}
+        if self.adjacent is not None:
+            about["adjacent"] = self.adjacent.tolist()
+        write_json(
+            Path(folder) / THRESHOLDS_FILE, seal(about | ({"settings": self.settings} if self.settings else {}))
+        )
 
     @classmethod
     def load(cls, folder: str | Path) -> "Thresholds | None":
@@ -54,9 +58,11 @@ class Thresholds:
             return None
         try:
             about = parse_sealed(path.read_text("utf-8"))
-            random, adjacent = (np.array(about[key], dtype=np.float64) for key in ("random", "adjacent"))
-            if random.shape != _PERCENT.shape or adjacent.shape != _PERCENT.shape:
-                raise ValueError(f"expected 101 percentiles of each, got {random.shape} and {adjacent.shape}")
+            random = np.array(about["random"], dtype=np.float64)
+            adjacent = np.array(about["adjacent"], dtype=np.float64) if "adjacent" in about else None
+            for found in (random, adjacent):
+                if found is not None and found.shape != _PERCENT.shape:
+                    raise ValueError(f"expected 101 percentiles, got {found.shape}")
             return cls(random, adjacent, int(about["pairs"]), about.get("settings"))
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(

@@ -93,7 +93,7 @@ class ClozeSignal:
             raise _damaged(self._cache, error) from error
 
     def _states(self, sentences: Sequence[str]) -> np.ndarray:
-        keys = [xxhash.xxh3_128_digest(sentence.encode("utf-8", "surrogatepass")) for sentence in sentences]
+        keys = [_key(sentence) for sentence in sentences]
         with self._lock:  # one forward pass at a time, and a sentence once
             missing = {key: s for key, s in zip(keys, sentences, strict=True) if self._find(key) is None}
             for start in range(0, len(missing), SENTENCES_PER_BLOCK):
@@ -103,6 +103,10 @@ class ClozeSignal:
             while len(self._kept) > MAX_REMEMBERED:
                 del self._kept[next(iter(self._kept))]
         return np.stack(found).reshape(len(found), len(self.whitening.means), -1)
+
+    def remember(self, sentences: Sequence[str], states: np.ndarray) -> None:
+        """Keep sentences whose states are known, so that the model need not be asked."""
+        self._keep({_key(sentence): state for sentence, state in zip(sentences, states, strict=True)})
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Return the similarity of each pair."""
@@ -151,6 +155,10 @@ class ClozeSignal:
             rows = [(key, self._digest(key, data) + data) for key, data in kept.items()]
             with self._file:
                 self._file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+
+def _key(sentence: str) -> bytes:
+    return xxhash.xxh3_128_digest(sentence.encode("utf-8", "surrogatepass"))
 
 
 def _open_cache(path: Path) -> sqlite3.Connection:

@@ -79,7 +79,11 @@ class ContextComparison:
         first, second = (cosine(*self._vectors(contexts)) for contexts in parts)
         return first, second
 
-    def _vectors(self, contexts: slice) -> np.ndarray:
+    def similarity_without(self, place: int) -> float:
+        """Return the similarity by all contexts but one."""
+        return cosine(*self._vectors(np.delete(np.arange(len(self.contexts)), place)))
+
+    def _vectors(self, contexts: slice | np.ndarray) -> np.ndarray:
         settings, scores = self.settings, self.scores[:, contexts]
         if settings.compare_by == "cosine":
             return scores

@@ -1,24 +1,23 @@
-"""Explain a similarity by the contexts that both sentences fit, and those that one of them fits better.
+"""Hold and show an explanation: as text, and as HTML in a notebook or a file.
 
 A fit is given in standard deviations above the background's mean in the same context, so that 0 is the fit of an
-average sentence.
+average sentence. The effect of a context is how much the similarity would fall without it.
 """
 
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
 
-import numpy as np
-
-from ctxsim_hf.origin.comparison import comparable
-from ctxsim_hf.origin.context_index import ContextIndex
-from ctxsim_hf.origin.contexts_signal import ContextComparison
-from ctxsim_hf.origin.fit_score import ContextScorer
-from ctxsim_hf.origin.pair_scores import PairScores
+from ctxsim_hf.origin.faithfulness import Faithfulness
 from ctxsim_hf.origin.suggested_words import SuggestedWords
 from ctxsim_hf.text.chunks import Context
+from ctxsim_hf.text.html_page import bar, fragment, mark_differences, mark_words, table, write_page
 
-SHOWN = 3
 WIDTH = 110
+GAP = '<span class="gap">1 or 2 here</span>'
+MAX_FIT = 4.0  # standard deviations of a full bar
 
 
 @dataclass(frozen=True)
@@ -32,18 +31,34 @@ class ContextFit:
     fit: tuple[float, float]  # in standard deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
     counted: frozenset[str]  # the terms that have a weight
+    effect: float | None = None  # on the similarity; None where contexts do not count
+    words: tuple[str, ...] = ()  # of the context that matter most, in lower case
 
     def __str__(self) -> str:
-        lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}"]
+        effect = "" if self.effect is None else f"   effect {self.effect:+.4f}"
+        lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}{effect}"]
         text = f"{' '.join(self.context.left)} [...] {' '.join(self.context.right)}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")
         terms = [(name, f"{name} {first:.2f}, {second:.2f}") for name, (first, second) in self.terms.items()]
-        return "\n".join([*lines, "    " + "   ".join(t if name in self.counted else f"({t})" for name, t in terms)])
+        lines.append("    " + "   ".join(t if name in self.counted else f"({t})" for name, t in terms))
+        return "\n".join([*lines, *([f"    words that matter: {', '.join(self.words)}"] if self.words else [])])
+
+    def html(self) -> str:
+        """Return the context with the words that matter marked, and the fit of both sentences as bars."""
+        left, right = (mark_words(" ".join(side), self.words) for side in (self.context.left, self.context.right))
+        fits = "".join(
+            f'<div class="quiet number">{number} fits {fit:+.1f}</div>{bar(fit / MAX_FIT)}'
+            for number, fit in enumerate(self.fit, 1)
+        )
+        effect = "" if self.effect is None else f"effect {self.effect:+.4f}, "
+        return (
+            f'<div class="card">{left} {GAP} {right}{fits}<div class="quiet">{effect}{escape(self.doc_id)}</div></div>'
+        )
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A similarity and the contexts that explain it."""
+    """A similarity and what it comes from: signals, words that a language model suggests, contexts."""
 
     sentence1: str
     sentence2: str
@@ -52,25 +67,21 @@ class Explanation:
     signals: dict[str, float]  # what each signal says
     shares: dict[str, float]  # how much each counts, together 1
     words: SuggestedWords | None  # where a language model suggests words
+    meaning: str | None = None  # how the similarity compares with that of other pairs, where that is known
     directional: tuple[float, float] | None = None  # by the contexts of either sentence alone, where contexts count
     num_contexts: tuple[int, int] = (0, 0)
     both: list[ContextFit] = field(default_factory=list)
     first_better: list[ContextFit] = field(default_factory=list)
     second_better: list[ContextFit] = field(default_factory=list)
+    faithfulness: Faithfulness | None = None  # of the effects, where contexts count
+
+    @property
+    def groups(self) -> dict[str, list[ContextFit]]:
+        """The shown contexts by who fits them."""
+        return {"both fit": self.both, "1 fits better": self.first_better, "2 fits better": self.second_better}
 
     def __str__(self) -> str:
-        named = [f"{name} {value:.3f} x {self.shares[name]:.0%}" for name, value in self.signals.items()]
-        parts = f" ({', '.join(named)})" if len(named) > 1 else ""
-        lines = [
-            f"1  {self.sentence1}",
-            f"2  {self.sentence2}",
-            f"similarity {self.similarity:.3f}{parts}" + (f", spread {self.spread:.3f}" if self.spread else ""),
-        ]
-        if self.directional is not None:
-            lines.append(
-                f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
-                f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}"
-            )
+        lines = [f"1  {self.sentence1}", f"2  {self.sentence2}", *self._score_lines()]
         if self.words is not None:
             lines += ["", str(self.words)]
         if not any(self.num_contexts):
@@ -80,76 +91,86 @@ class Explanation:
             "Contexts from the documents. Fit: of 1 and of 2, in standard deviations above other sentences there;",
             "below it the terms of the score, in brackets those that do not count.",
         ]
-        for title, contexts in (
-            ("both fit", self.both),
-            ("1 fits better", self.first_better),
-            ("2 fits better", self.second_better),
-        ):
+        for title, contexts in self.groups.items():
             lines += ["", title, *(map(str, contexts) if contexts else ["  no context"])]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(["", str(self.faithfulness)] if self.faithfulness else [])])
 
-
-def explain(
-    sentence1: str,
-    sentence2: str,
-    pair: PairScores,
-    contexts: ContextComparison | None,
-    index: ContextIndex,
-    scorer: ContextScorer | None,
-    words: SuggestedWords | None = None,
-) -> Explanation:
-    """Explain the similarity of two sentences.
-
-    Args:
-        sentence1, sentence2 (`str`): The sentences.
-        pair (`PairScores`): What the origin says of them.
-        contexts (`ContextComparison`, *optional*): What retrieved contexts say of them. None shows no contexts.
-        index (`ContextIndex`): Where the contexts stand.
-        scorer (`ContextScorer`, *optional*): Answers every term that is to be shown, those that do not count too.
-        words (`SuggestedWords`, *optional*): What a language model suggests.
-    """
-    about = (sentence1, sentence2, pair.similarity, pair.spread, pair.signals, pair.shares, words)
-    if contexts is None or scorer is None:
-        return Explanation(*about)
-    fits = comparable("zscore", contexts.scores, contexts.background)  # (2, contexts)
-    found_for: dict[int, tuple[int, ...]] = {}  # a context may be in both sets, and is shown once
-    for place, context in enumerate(contexts.contexts.tolist()):
-        found_for[context] = (*found_for.get(context, ()), 1 if place < contexts.found_for_first else 2)
-    _, different = np.unique(contexts.contexts, return_index=True)
-    first, second = fits[:, different]
-    lists = {
-        "both": different[_best(np.minimum(first, second), (first > 0) & (second > 0))],
-        "first_better": different[_best(first - second, (first > 0) & (first > second))],
-        "second_better": different[_best(second - first, (second > 0) & (second > first))],
-    }
-    prepared = scorer.prepare_sentences([sentence1, sentence2])
-
-    def describe(places: np.ndarray) -> list[ContextFit]:
-        numbers = contexts.contexts[places]
-        terms = scorer.terms(prepared, scorer.prepare_contexts(index.contexts(numbers)))
-        texts = index.context_texts(numbers)
-        return [
-            ContextFit(
-                context,
-                chunk.doc_id,
-                chunk.source,
-                found_for=found_for[int(contexts.contexts[place])],
-                fit=(float(fits[0, place]), float(fits[1, place])),
-                terms={name: (float(values[0, row]), float(values[1, row])) for name, values in terms.items()},
-                counted=frozenset(contexts.terms),
+    def _score_lines(self) -> Iterator[str]:
+        named = [f"{name} {value:.3f} x {self.shares[name]:.0%}" for name, value in self.signals.items()]
+        parts = f" ({', '.join(named)})" if len(named) > 1 else ""
+        yield f"similarity {self.similarity:.3f}{parts}" + (f", spread {self.spread:.3f}" if self.spread else "")
+        if self.meaning is not None:
+            yield self.meaning
+        if self.directional is not None:
+            yield (
+                f"over the {self.num_contexts[0]} contexts of 1 alone {self.directional[0]:.3f}, "
+                f"over the {self.num_contexts[1]} of 2 alone {self.directional[1]:.3f}"
             )
-            for row, (place, (context, chunk)) in enumerate(zip(places, texts, strict=True))
+
+    def _repr_html_(self) -> str:
+        return fragment(self.html())
+
+    def to_html(self, file: str | Path) -> None:
+        """Write a page that needs nothing but itself."""
+        write_page(file, f"Similarity {self.similarity:.3f}", self.html())
+
+    def html(self) -> str:
+        """Return the explanation as HTML without a style."""
+        sentences = mark_differences(self.sentence1, self.sentence2)
+        cards = (f'<div class="card"><b>{number}</b> {text}</div>' for number, text in enumerate(sentences, 1))
+        spread = (
+            f' <span class="quiet">± {self.spread:.3f} when other contexts are drawn</span>' if self.spread else ""
+        )
+        meaning = f"<p>{escape(self.meaning)}</p>" if self.meaning else ""
+        return (
+            f'<div class="two">{"".join(cards)}</div><h2>Similarity {self.similarity:.3f}{spread}</h2>'
+            f"{bar(self.similarity)}{meaning}{self._signals_html()}{self._words_html()}{self._contexts_html()}"
+        )
+
+    def _signals_html(self) -> str:
+        if len(self.signals) < 2:
+            return ""
+        rows = (
+            [
+                escape(name),
+                f'<span class="number">{value:.3f}</span>',
+                f'<span class="number">{self.shares[name]:.0%}</span>',
+                f'<span class="number">{value * self.shares[name]:+.3f}</span>{bar(value * self.shares[name])}',
+            ]
+            for name, value in self.signals.items()
+        )
+        return "<h2>Signals</h2>" + table(["signal", "says", "counts", "adds to the similarity"], rows)
+
+    def _words_html(self) -> str:
+        if self.words is None:
+            return ""
+        columns = (
+            f'<div class="card"><b>{name}</b><br>{escape(", ".join(found)) or "no word of the corpus"}</div>'
+            for name, found in self.words.groups.items()
+        )
+        return f'<h2>Words that the sentences suggest</h2><div class="two">{"".join(columns)}</div>'
+
+    def _contexts_html(self) -> str:
+        if not any(self.num_contexts):
+            return ""
+        columns = (
+            f"<div><h3>{title}</h3>{''.join(found.html() for found in contexts) or 'no context'}</div>"
+            for title, contexts in self.groups.items()
+        )
+        note = (
+            "Places in the documents where one of the sentences could stand. A fit is in standard deviations above "
+            "other sentences there; marked are the words that matter most for it. The effect is how much the "
+            "similarity would fall without the context."
+        )
+        parts = [
+            f'<h2>Contexts from the documents</h2><p class="quiet">{note}</p><div class="two">{"".join(columns)}</div>'
         ]
-
-    return Explanation(
-        *about,
-        contexts.directional if pair.contexts is not None else None,
-        (contexts.found_for_first, len(contexts.contexts) - contexts.found_for_first),
-        *(describe(places) for places in lists.values()),
-    )
-
-
-def _best(order: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """Return the places of the highest values that are eligible."""
-    places = np.argsort(-order, kind="stable")
-    return places[eligible[places]][:SHOWN]
+        if self.directional is not None:
+            first, second = self.directional
+            parts.append(
+                f'<p class="quiet">The {self.num_contexts[0]} contexts of 1 alone say {first:.3f}, '
+                f"the {self.num_contexts[1]} of 2 alone {second:.3f}.</p>"
+            )
+        if self.faithfulness:
+            parts.append(f'<p class="quiet">{escape(str(self.faithfulness))}.</p>')
+        return "".join(parts)

@@ -1,6 +1,5 @@
 """Put chunks and context models into an origin folder, all that similarity needs: `ctxsim index`. See layout.py."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,8 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.registry import describe_context_model
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
+from ctxsim_hf.origin.background import BACKGROUND_FILE, CLOZE_BACKGROUND
+from ctxsim_hf.origin.background_thresholds import write_background_thresholds
 from ctxsim_hf.origin.cloze_signal import ClozeModel
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.context_index import CHUNKS, SENTENCE_KEYS, TFIDF, TOKENS, open_texts, sentence_key
@@ -36,7 +37,6 @@ from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.tokenized import ARRAYS, TokenizedChunks, tokenize_chunks
 from ctxsim_hf.text.word_ngrams import NGRAMS
 
-BACKGROUND_FILE, CLOZE_BACKGROUND = "background.json", "background.npy"
 BACKGROUND_TOKENS = (5, 40)  # without fragments and overlong sentences
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
@@ -121,7 +121,8 @@ def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
             stage.finish(_write(stage, arguments, executor))
         counts: dict[str, Any] = read_stage(stage.output)["counts"]
-        return counts
+    write_background_thresholds(stage.output)
+    return counts
 
 
 def _write(stage: Stage, arguments: IndexArguments, executor: Executor | None) -> dict[str, Any]:
@@ -191,9 +192,3 @@ def _background(texts: pa.Table, chunks: TokenizedChunks, arguments: IndexArgume
     # Not `take`, which would copy the whole column, and cannot where it has more than 2 GiB.
     rows = [texts["sentences"].slice(number, 1).to_pylist()[0] for number in numbers.tolist()]
     return [row[place] for row, place in zip(rows, drawn - chunks.chunk_starts[numbers], strict=True)]
-
-
-def read_background(folder: Path) -> list[str]:
-    """Read the background sentences of an origin."""
-    background: list[str] = json.loads((folder / BACKGROUND_FILE).read_text("utf-8"))
-    return background

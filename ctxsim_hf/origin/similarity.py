@@ -15,15 +15,17 @@ from ctxsim_hf import __version__
 from ctxsim_hf.context_models.base import ContextModel, Ranker
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.terms import TERMS
+from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.origin.background import CLOZE_BACKGROUND, read_background
 from ctxsim_hf.origin.candidates import Candidates
 from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
 from ctxsim_hf.origin.context_index import ContextIndex
 from ctxsim_hf.origin.context_set import ContextSets
 from ctxsim_hf.origin.contexts_signal import ContextsSignal
-from ctxsim_hf.origin.explanation import Explanation, explain
+from ctxsim_hf.origin.explaining import ContextExplainer, explain
+from ctxsim_hf.origin.explanation import Explanation
 from ctxsim_hf.origin.fit_score import ContextScorer, answered_terms
 from ctxsim_hf.origin.group_scoring import GROUP_SCORERS, Labels, score_group
-from ctxsim_hf.origin.indexing import CLOZE_BACKGROUND, read_background
 from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_device
 from ctxsim_hf.origin.pair_scores import PairScores
 from ctxsim_hf.origin.settings import OriginSettings
@@ -209,13 +211,38 @@ class OriginSimilarity:
         (pair,) = self.compare([sentence1], [sentence2])
         answered = answered_terms(self.models)
         words = self._suggestions(sentence1, sentence2) if self._suggestions else None
+        meaning = self.thresholds.describe(pair.similarity) if self.thresholds else None
         if not answered:
-            return explain(sentence1, sentence2, pair, None, self.index, None, words)
-        is_slow = any(self.models[name].is_slow for name in answered.values())
-        signal = self._few_contexts if is_slow else self.contexts
+            return explain(sentence1, sentence2, pair, None, None, words, meaning)
+        signal = self._few_contexts if self._is_slow else self.contexts
         contexts = pair.contexts or next(signal.compare([sentence1], [sentence2]))
-        scorer = ContextScorer(self.models, ScoreWeights(**{term: float(term in answered) for term in TERMS}))
-        return explain(sentence1, sentence2, pair, contexts, self.index, scorer, words)
+        all_terms = ContextScorer(self.models, ScoreWeights(**{term: float(term in answered) for term in TERMS}))
+        counted = None if self._is_slow else self.contexts.scorer
+        explainer = ContextExplainer(self.index, all_terms, counted, self.background)
+        return explain(sentence1, sentence2, pair, contexts, explainer, words, meaning)
+
+    @property
+    def _is_slow(self) -> bool:
+        return any(self.models[name].is_slow for name in answered_terms(self.models).values())
+
+    @cached_property
+    def thresholds(self) -> Thresholds | None:
+        """What a similarity means: those of other pairs. None if they were not measured with these settings."""
+        found = Thresholds.load(self.folder)
+        return found if found is not None and found.settings == self.settings.to_json() else None
+
+    def __repr__(self) -> str:
+        signals = ", ".join(f"{name} {weight:g}" for name, weight in self.settings.active_signals.items())
+        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        lines = [
+            f"OriginSimilarity({str(self.folder)!r})",
+            f"  signals         {signals}",
+            f"  contexts        {self.index.num_contexts:,}, of which {self.settings.num_contexts} for each sentence",
+            f"  compared by     {self.settings.compare_by}, with {len(self.background)} background sentences",
+            f"  context models  {', '.join(self.models)}",
+            f"  size            {size / 1e6:,.0f} MB",
+        ]
+        return "\n".join(lines)
 
     @cached_property
     def _few_contexts(self) -> ContextsSignal:

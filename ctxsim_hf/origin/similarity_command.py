@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.encoder.find_surrogate import find_surrogate
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
-from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity, origin_folder
+from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.working import refuse_same_file, writing_output
 from ctxsim_hf.text.lines import is_pipe, open_lines
@@ -32,6 +31,7 @@ class SimilarityArguments(SettingsArguments):
     )
     output: str | None = HfArg(default=None, help="File for the pairs with their scores; by default they are printed.")
     explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")
+    html: str | None = HfArg(default=None, help="Write the explanation to this file, as a page of HTML.")
     sentences: list[str] = field(init=False, default_factory=list)
 
     positional: ClassVar[tuple[str, str]] = ("sentences", "The two sentences.")
@@ -42,10 +42,10 @@ class SimilarityArguments(SettingsArguments):
             raise UserError(f"expected two sentences, or --pairs FILE; got {len(self.sentences)} sentences")
         if self.pairs is None and self.output is not None:
             raise UserError("--output is for the scores of --pairs; leave it out for two sentences")
-        if self.pairs is not None and (self.sentences or self.explain):
-            raise UserError("--pairs cannot be combined with sentences or --explain")
+        if self.pairs is not None and (self.sentences or self.explain or self.html):
+            raise UserError("--pairs cannot be combined with sentences, --explain or --html")
         if self.surrogate is not None:
-            of_origin = ["origin", "explain", *(flag.name for flag in fields(SettingsArguments))]
+            of_origin = ["origin", "explain", "html", *(flag.name for flag in fields(SettingsArguments))]
             if given := [name for name in of_origin if getattr(self, name)]:
                 flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
                 raise UserError(f"a surrogate has no contexts: leave out {flags}, or --surrogate")
@@ -72,18 +72,15 @@ def run(arguments: SimilarityArguments) -> str:
 def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:
     if arguments.surrogate:
         score = float(_open_surrogate(arguments.surrogate).similarity([first], [second])[0])
-        return f"{score:.4f}{_what_it_means(score, find_surrogate(arguments.surrogate))}"
+        thresholds = Thresholds.load(find_surrogate(arguments.surrogate))
+        return f"{score:.4f}" + (f"\n{thresholds.describe(score)}" if thresholds else "")
     origin = _open_origin(arguments)
     explanation = origin.explain(first, second)
-    folder = origin_folder(arguments.origin or DEFAULT_ORIGIN)
-    meaning = _what_it_means(explanation.similarity, folder, origin.settings.to_json())
-    return f"{explanation if arguments.explain else f'{explanation.similarity:.4f}'}{meaning}"
-
-
-def _what_it_means(score: float, folder: Path, settings: dict[str, Any] | None = None) -> str:
-    """Compare a score with those of random and adjacent sentences, if they were saved, and with these settings."""
-    thresholds = Thresholds.load(folder)
-    return f"\n{thresholds.describe(score)}" if thresholds and thresholds.settings == settings else ""
+    if arguments.html is not None:
+        explanation.to_html(arguments.html)
+    if arguments.explain:
+        return str(explanation)
+    return f"{explanation.similarity:.4f}" + (f"\n{explanation.meaning}" if explanation.meaning else "")
 
 
 def _score_pairs(arguments: SimilarityArguments, first: list[str], second: list[str]) -> Iterator[tuple[float, ...]]:

@@ -39,9 +39,15 @@ class SuggestedWords:
     first: list[str]  # that the first sentence suggests and the second does not
     second: list[str]
 
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """The words by who suggests them."""
+        return {"both suggest": self.both, "only 1 suggests": self.first, "only 2 suggests": self.second}
+
     def __str__(self) -> str:
-        named = (("both suggest", self.both), ("only 1 suggests", self.first), ("only 2 suggests", self.second))
-        return "\n".join(f"{name}: {', '.join(words) or 'no word of the corpus'}" for name, words in named)
+        return "\n".join(
+            f"{name}: {', '.join(words) or 'no word of the corpus'}" for name, words in self.groups.items()
+        )
 
 
 class WordSuggestions:

@@ -17,6 +17,7 @@ from ctxsim_hf.runtime.presets import Preset, fill_from_preset
 from ctxsim_hf.runtime.record import check_if_stage
 from ctxsim_hf.runtime.validation import Count, CountOrZero, NonNegative, OneOf, Share
 from ctxsim_hf.surrogate.generator_start import DEFAULT_TABLE, TableSettings
+from ctxsim_hf.surrogate.labelled_file import LabelledFile
 from ctxsim_hf.surrogate.labels import LABEL_KINDS
 from ctxsim_hf.surrogate.pair_data import PairFolder
 from ctxsim_hf.surrogate.public_data import PUBLIC_OBJECTIVES, PublicRows
@@ -43,6 +44,9 @@ class SurrogateArguments(LoopArguments):
     pairs: str | None = HfArg(default=None, help="Folder made by ctxsim harvest, or the id of such a dataset.")
     vectors: str | None = HfArg(default=None, help="For --objective teacher: folder made by ctxsim harvest-vectors.")
     data_root: str | None = HfArg(default=None, help="Other objectives: folder of datasets, named by their ids.")
+    labelled: str | None = HfArg(
+        default=None, help="sts: learn these labels instead of a public dataset's; a .tsv file made by ctxsim label."
+    )
     tokenizer: str | None = HfArg(default=None, help="Folder with a fast tokenizer, or its id; by default --init's.")
     preset: Preset | None = HfArg(default=None, help="Sizes for what is not set; by default light, or --init's.")
     init: str | None = HfArg(default=None, help="Checkpoint of an encoder to start from, such as a surrogate.")
@@ -102,6 +106,7 @@ class SurrogateArguments(LoopArguments):
         "pairs",
         "vectors",
         "data_root",
+        "labelled",
         "tokenizer",
         "init",
         "token_embeddings",
@@ -114,6 +119,8 @@ class SurrogateArguments(LoopArguments):
         if (self.pairs is None) == (self.objective in HARVEST_OBJECTIVES):
             wanted = "needs --pairs" if self.pairs is None else "reads a public dataset; leave out --pairs"
             raise UserError(f"--objective {self.objective} {wanted}")
+        if self.labelled is not None and (self.objective != "sts" or self.data_root is not None):
+            raise UserError("--labelled is for --objective sts, and takes the place of --data-root")
         if (self.vectors is None) == (self.objective == TEACHER):
             wanted = "needs --vectors" if self.vectors is None else "does not read vectors; leave out --vectors"
             raise UserError(f"--objective {self.objective} {wanted}")
@@ -177,10 +184,12 @@ class SurrogateArguments(LoopArguments):
         default = 1.0 if self.kind == STATIC else DEFAULT_TABLE.letters
         return TableSettings(self.whitening, default if self.letters is None else self.letters)
 
-    def source(self) -> PairFolder | VectorFolder | PublicRows:
+    def source(self) -> PairFolder | VectorFolder | PublicRows | LabelledFile:
         """Open the data to train on."""
         if self.vectors is not None:
             return VectorFolder.find(self.vectors)
+        if self.labelled is not None:
+            return LabelledFile.read(self.labelled)
         if self.pairs is not None:
             return PairFolder.find(self.pairs)
         return PublicRows.read(self.objective, self.data_root, self.fold or 0, self.folds)

@@ -415,3 +415,7 @@ def test_iterators_are_lists_too(encoder: SentenceEncoder) -> None:
     np.testing.assert_array_equal(encoder.encode(iter(sentences)), encoder.encode(sentences))
     expected = encoder.similarity(sentences[:3], sentences[3:])
     np.testing.assert_array_equal(encoder.similarity(iter(sentences[:3]), (s for s in sentences[3:])), expected)
+
+
+def test_it_says_what_it_is(encoder: SentenceEncoder, folder: Path) -> None:
+    assert repr(encoder) == f"SentenceEncoder({str(folder)!r}: 16 numbers, at most 40 tokens, torch)"

@@ -39,6 +39,14 @@ def test_kept_in_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / THRESHOLDS_FILE).read_bytes() == before
 
 
+def test_random_pairs_alone(tmp_path: Path) -> None:
+    thresholds = Thresholds.from_scores(np.arange(101) / 100, None, {"seed": 0})
+    thresholds.save(tmp_path)
+    again = Thresholds.load(tmp_path)
+    assert again is not None and again.shares(0.25) == (pytest.approx(0.25), None) and again.settings == {"seed": 0}
+    assert again.describe(0.25) == "above 25 % of random pairs of sentences"
+
+
 @pytest.mark.parametrize("text", ["{", "{}", '{"random": [1], "adjacent": [1], "pairs": 1}'])
 def test_a_damaged_file(tmp_path: Path, text: str) -> None:
     (tmp_path / THRESHOLDS_FILE).write_text(text)

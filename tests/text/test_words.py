@@ -12,7 +12,7 @@ from ctxsim_hf.evaluation.bm25 import Bm25
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
-from ctxsim_hf.text.words import words
+from ctxsim_hf.text.words import word_spans, words
 
 WITHOUT_SPACES = {
     "Chinese": ["今天天气很好。", "我们去公园散步。", "图书馆里有很多书。"],
@@ -83,3 +83,17 @@ def test_what_is_built_on_words(language: str, tmp_path: Path) -> None:
     index = TfidfIndex.build([[sentence] for sentence in sentences], tmp_path / "index")
     for number, (found, scores) in enumerate(index.search(sentences, 3)):
         assert found[0] == number and scores[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "marked"),
+    [
+        ("The CAT, the cat's mat.", {"cat", "mat"}, ["CAT", "cat", "mat"]),
+        ("concatenate the cat", {"cat"}, ["cat"]),
+        ("東京都に住む", {"東京", "京都", "住む"}, ["東京都", "住む"]),  # bigrams that overlap are one span
+        ("no such word", {"cat"}, []),
+    ],
+)
+def test_spans_of_wanted_words(text: str, wanted: set[str], marked: list[str]) -> None:
+    assert [text[start:end] for start, end in word_spans(text, wanted)] == marked
+    assert wanted >= {text[start:end].lower() for start, end in word_spans(text, wanted)} or not text.isascii()

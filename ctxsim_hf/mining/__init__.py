@@ -1,0 +1,1 @@
+"""Find duplicates and communities among the sentences of a corpus."""

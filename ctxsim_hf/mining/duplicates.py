@@ -1,0 +1,126 @@
+"""Sentences -> pairs of them that say the same: `ctxsim duplicates`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from transformers.hf_argparser import HfArg
+
+from ctxsim_hf.mining.mining_arguments import MiningArguments, Threshold
+from ctxsim_hf.mining.pair_mining import mine_pairs
+from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.validation import Count
+from ctxsim_hf.text.html_page import escape, fragment, mark_differences, table, write_page
+
+SHOWN, SHOWN_IN_NOTEBOOK, SHOWN_ON_PAGE = 10, 50, 2000  # pairs
+
+
+@dataclass(kw_only=True)
+class DuplicatesArguments(MiningArguments):
+    """The arguments of `ctxsim duplicates`."""
+
+    max_pairs: Count = HfArg(default=500_000, help="The highest number of pairs: those of the highest similarity.")
+
+    unrelated_neighbours: ClassVar[float] = 0.1
+
+
+@dataclass(frozen=True)
+class DuplicatePair:
+    """Two sentences, and where each stands first."""
+
+    sentence1: str
+    sentence2: str
+    score: float
+    place1: str
+    place2: str
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Pairs of similar sentences, the most similar first."""
+
+    pairs: list[DuplicatePair]
+    threshold: Threshold
+    num_sentences: int
+    num_repeated: int | None  # sentences that occur more than once, letter for letter; None if not counted
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[DuplicatePair]:
+        return iter(self.pairs)
+
+    @property
+    def summary(self) -> str:
+        """How many pairs there are, and what counts as one."""
+        found = f"{len(self):,} pairs among {self.num_sentences:,} different sentences: {self.threshold}"
+        if self.num_repeated is None:
+            return found
+        return f"{found}\n{self.num_repeated:,} sentences occur more than once, letter for letter"
+
+    def __str__(self) -> str:
+        shown = [f"{pair.score:.3f}  {pair.sentence1}\n       {pair.sentence2}" for pair in self.pairs[:SHOWN]]
+        return "\n".join([self.summary, *shown])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.html(SHOWN_IN_NOTEBOOK)
+
+    def html(self, number: int = SHOWN_ON_PAGE) -> str:
+        """Return the pairs of the highest similarity as a table."""
+        return fragment(self._html(number))
+
+    def _html(self, number: int) -> str:
+        rows = ([f'<span class="number">{pair.score:.3f}</span>', *_cells(pair)] for pair in self.pairs[:number])
+        rest = f" The first {number:,} are shown." if len(self) > number else ""
+        summary = escape(self.summary).replace("\n", "<br>")
+        return f"<p>{summary}.{rest}</p>{table(['similarity', 'first sentence', 'second sentence'], rows)}"
+
+    def save(self, path: str | Path) -> None:
+        """Write all pairs to a .jsonl or .tsv file, or those of the highest similarity to a page of HTML."""
+        if str(path).endswith(".html"):
+            write_page(path, "Duplicates", f"<h2>Duplicates</h2>{self._html(SHOWN_ON_PAGE)}")
+            return
+        with writing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(self._json_lines() if str(path).endswith(".jsonl") else self._tab_lines())
+
+    def _json_lines(self) -> Iterator[str]:
+        yield from (json.dumps(asdict(pair), ensure_ascii=False) + "\n" for pair in self.pairs)
+
+    def _tab_lines(self) -> Iterator[str]:
+        yield "\t".join(DuplicatePair.__dataclass_fields__) + "\n"
+        for pair in self.pairs:
+            cells = [f"{cell:.6f}" if isinstance(cell, float) else " ".join(cell.split()) for cell in _values(pair)]
+            yield "\t".join(cells) + "\n"
+
+
+def _values(pair: DuplicatePair) -> Iterator[str | float]:
+    yield from (getattr(pair, name) for name in DuplicatePair.__dataclass_fields__)
+
+
+def _cells(pair: DuplicatePair) -> list[str]:
+    sentences = mark_differences(pair.sentence1, pair.sentence2)
+    return [
+        f'{sentence}<div class="quiet">{escape(place)}</div>'
+        for sentence, place in zip(sentences, (pair.place1, pair.place2), strict=True)
+    ]
+
+
+def run(arguments: DuplicatesArguments) -> Duplicates:
+    """Find pairs, write them, and return them."""
+    sentences = arguments.read()
+    with arguments.vectors(sentences) as vectors:
+        threshold = arguments.choose_threshold(vectors)
+        mined = mine_pairs(vectors, threshold.similarity, arguments.max_pairs)
+    texts, places = sentences.texts, sentences.places
+    pairs = [
+        DuplicatePair(texts[first], texts[second], score, places[first], places[second])
+        for (first, second), score in zip(mined.places.tolist(), mined.similarities.tolist(), strict=True)
+    ]
+    found = Duplicates(pairs, threshold, len(sentences), sum(count > 1 for count in sentences.counts))
+    for path in arguments.output:
+        found.save(path)
+    return found

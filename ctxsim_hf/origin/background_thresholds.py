@@ -1,0 +1,33 @@
+"""An origin -> what its similarities mean: those of pairs of background sentences, which are unrelated.
+
+They are measured once, when an origin is indexed. thresholds.json is no part of what stage.json records: `ctxsim
+evaluate --save-thresholds` replaces it by one that knows adjacent sentences too.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE, Thresholds
+from ctxsim_hf.origin.background import CLOZE_BACKGROUND, read_background
+from ctxsim_hf.origin.cloze_signal import ClozeSignal
+from ctxsim_hf.origin.layout import SIGNALS
+from ctxsim_hf.origin.signals import CLOZE, CONTEXTS
+from ctxsim_hf.origin.similarity import OriginSimilarity
+
+PAIRS = 250  # each takes about a hundredth of a second
+
+
+def write_background_thresholds(folder: str | Path) -> None:
+    """Write thresholds.json into an origin that has none, unless its models are so slow that it would take hours."""
+    if (Path(folder) / THRESHOLDS_FILE).exists():
+        return
+    origin = OriginSimilarity.from_pretrained(folder)
+    if CONTEXTS in origin.signals and any(model.is_slow for model in origin.models.values()):
+        return
+    background = read_background(origin.folder)
+    if isinstance(cloze := origin.signals.get(CLOZE), ClozeSignal):
+        cloze.remember(background, np.load(origin.folder / SIGNALS / CLOZE / CLOZE_BACKGROUND, allow_pickle=False))
+    first, second = background[::2][:PAIRS], background[1::2][:PAIRS]
+    scores = origin.similarity(first[: len(second)], second)
+    Thresholds.from_scores(scores, None, origin.settings.to_json()).save(folder)

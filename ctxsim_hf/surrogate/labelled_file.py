@@ -1,0 +1,79 @@
+"""Read a table of pairs that people labelled, as `ctxsim label` makes it, into rows to train a surrogate on.
+
+The file has tabs between its columns sentence1, sentence2 and label, and perhaps others. Labels are from 0 (unrelated)
+to 5 (the same) and become cosines from 0 to 1; a row without a label is left out. Every tenth pair is for validation.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from transformers import TokenizersBackend
+
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.surrogate.labelled_rows import LabelledRows, tokenize_rows
+from ctxsim_hf.surrogate.pair_data import SENTENCES, SurrogateData, lexical_cosines
+from ctxsim_hf.surrogate.public_data import folds_of
+from ctxsim_hf.text.lexical import TfidfCosine
+
+MAX_LABEL = 5.0
+MIN_PAIRS = 10
+FOLDS = 10
+
+
+@dataclass(frozen=True)
+class LabelledFile:
+    """Labelled pairs of a file."""
+
+    path: Path
+    pairs: pa.Table  # sentence1, sentence2, label
+
+    @classmethod
+    def read(cls, path: str | Path) -> "LabelledFile":
+        """Read the rows that have a label."""
+        try:
+            with Path(path).open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+                rows = [(reader.line_num, row) for row in reader]
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"cannot read {str(path)!r}: {error}") from error
+        found = list(reader.fieldnames or ())
+        if missing := [name for name in (*SENTENCES, "label") if name not in found]:
+            raise UserError(f"expected a column {missing[0]!r} in {str(path)!r}, found only {', '.join(found)}")
+        labelled = [(number, row) for number, row in rows if (row["label"] or "").strip()]
+        if len(labelled) < MIN_PAIRS:
+            raise UserError(f"expected at least {MIN_PAIRS} labels in {str(path)!r}, found {len(labelled)}")
+        labels = [_label(row["label"], f"{str(path)!r}, line {number}") for number, row in labelled]
+        texts = {name: [row[name] for _, row in labelled] for name in SENTENCES}
+        return cls(Path(path), pa.table(texts | {"label": labels}))
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the file for stage.json."""
+        return {"name": self.path.name, "labels": self.pairs.num_rows, "xxh3_128": digest_file(self.path)}
+
+    def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
+        """Tokenise the rows."""
+        held_out = folds_of(self.pairs, SENTENCES, FOLDS) == 0
+        train, train_sentences = self._rows(tokenizer, ~held_out)
+        validation, sentences = self._rows(tokenizer, held_out)
+        lexical = TfidfCosine.from_sentences(train_sentences)
+        return SurrogateData(train, validation, lexical_cosines(lexical, validation, sentences))
+
+    def _rows(self, tokenizer: TokenizersBackend, kept: np.ndarray) -> tuple[LabelledRows, list[str]]:
+        table = self.pairs.filter(pa.array(kept))
+        labels = table["label"].to_numpy() / MAX_LABEL
+        return tokenize_rows(tokenizer, [table[name] for name in SENTENCES], labels)
+
+
+def _label(text: str, where: str) -> float:
+    try:
+        label = float(text.replace(",", "."))
+    except ValueError:
+        label = float("nan")
+    if not np.isfinite(label) or not 0 <= label <= MAX_LABEL:
+        raise UserError(f"{where}: expected a label from 0 to {MAX_LABEL:g}, got {text!r}")
+    return label
