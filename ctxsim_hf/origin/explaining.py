@@ -93,7 +93,7 @@ class ContextExplainer:
         self, sentences: tuple[str, str], contexts: list[Context], weights: tuple[float, float]
     ) -> list[tuple[str, ...]]:
         if self.counted is None:
-            return shared_words(sentences, contexts)
+            return shared_words(sentences, contexts, self.background)
         return telling_words(sentences, contexts, weights, self.counted, self.background)
 
 

@@ -5,6 +5,7 @@ deviations above background sentences in the same context, so that a word which 
 show. That is a score for every word, so it is only done with models that are fast.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ BACKGROUND = 32  # sentences
 MAX_WORDS = 60  # different words of a context that are tried
 SHOWN = 4  # words of a context
 MIN_DROP = 0.15  # standard deviations
+FREQUENT = 0.05  # share of the background sentences
 
 
 def telling_words(
@@ -75,8 +77,13 @@ def _cut(text: str, word: str) -> str:
     return " ".join("".join([*parts, text[last:]]).split())
 
 
-def shared_words(sentences: Sequence[str], contexts: Sequence[Context]) -> list[tuple[str, ...]]:
-    """Return for each context the words it shares with a sentence: what can be marked without a score."""
-    held = set().union(*(words(sentence) for sentence in sentences))
+def shared_words(
+    sentences: Sequence[str], contexts: Sequence[Context], background: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Return for each context the words it shares with a sentence, except those that are in many background sentences:
+    what can be marked without a score."""
+    counts = Counter(word for sentence in background for word in set(words(sentence)))
+    frequent = {word for word, count in counts.items() if count > FREQUENT * len(background)}
+    held = set().union(*(words(sentence) for sentence in sentences)) - frequent
     texts = [" ".join((*context.left, *context.right)) for context in contexts]
     return [tuple(dict.fromkeys(word for word in words(text) if word in held)) for text in texts]

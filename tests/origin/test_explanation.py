@@ -80,7 +80,8 @@ def test_words_that_matter_are_those_without_which_the_fit_falls() -> None:
     (second,) = telling_words(sentences, [CONTEXT], (-1, 1), scorer, BACKGROUND)
     assert second[0] == "cat" and "violin" not in second
     assert telling_words(sentences, [], (0.5, 0.5), scorer, BACKGROUND) == []
-    assert shared_words(sentences, [CONTEXT]) == [("cat", "violin")]
+    assert shared_words(sentences, [CONTEXT], []) == [("cat", "violin")]
+    assert shared_words(sentences, [CONTEXT], ["A cat.", "A dog.", "A cat and a dog."]) == [("violin",)]
 
 
 @pytest.fixture
