@@ -23,7 +23,7 @@ def write_background_thresholds(folder: str | Path) -> None:
     if (Path(folder) / THRESHOLDS_FILE).exists():
         return
     origin = OriginSimilarity.from_pretrained(folder)
-    if CONTEXTS in origin.signals and any(model.is_slow for model in origin.models.values()):
+    if CONTEXTS in origin.signals and not origin.has_fast_contexts:
         return
     background = read_background(origin.folder)
     if isinstance(cloze := origin.signals.get(CLOZE), ClozeSignal):

@@ -217,9 +217,14 @@ class OriginSimilarity:
         signal = self._few_contexts if self._is_slow else self.contexts
         contexts = pair.contexts or next(signal.compare([sentence1], [sentence2]))
         all_terms = ContextScorer(self.models, ScoreWeights(**{term: float(term in answered) for term in TERMS}))
-        counted = None if self._is_slow else self.contexts.scorer
+        counted = self.contexts.scorer if self.has_fast_contexts else None
         explainer = ContextExplainer(self.index, all_terms, counted, self.background)
         return explain(sentence1, sentence2, pair, contexts, explainer, words, meaning)
+
+    @property
+    def has_fast_contexts(self) -> bool:
+        """Whether thousands of scores take a moment: those of models that keep arrays beside the index."""
+        return set(self.contexts.scorer.models) <= set(self.index.stored)
 
     @property
     def _is_slow(self) -> bool:
