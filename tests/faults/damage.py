@@ -62,6 +62,7 @@ def _damage_kind(
             damage = "truncate"
         with _damaged(path, damage, folder, chooser) as what:
             tally.add(run(lambda: probe(root, folder)), baseline.value, what)
+    print(f"{kind}: {dict(tally.outcomes)}", flush=True)
     after = run(lambda: probe(root, folder))
     if after != baseline:
         raise RuntimeError(f"the folder {kind} is not as it was before: {after.value}")

@@ -109,6 +109,7 @@ def kill_verbs(root: Path, number: int, seed: int, verbs: list[str] | None = Non
             _count(killed, trial.kill(chooser), f"kill {verb}")
         _count(raced, trial.race(), f"two {verb}")
         found[verb] = (killed, raced)
+        print(f"{verb}: killed {dict(killed.outcomes)}, two at once {dict(raced.outcomes)}", flush=True)
     changed = {name for name, digest in _digests(root).items() if before.get(name) != digest}
     if changed:
         found["inputs"] = (Tally(Counter({"lost": len(changed)}), [f"lost: {min(changed)} changed"]), Tally())
