@@ -102,6 +102,7 @@ class MemoryWatch:
     def looking_for(self, name: str) -> Iterator[None]:
         """Note the peak under a name while a block runs, except where another name is looked for within it."""
         self.grown[name] = 0.0
+        before = anonymous_memory()
         self._names.append(name)
         ended = threading.Event()
         thread = threading.Thread(target=self._look, args=(ended,))
@@ -114,6 +115,7 @@ class MemoryWatch:
             if len(self._names) == 1:
                 thread.join()
             self._names.pop()
+            self._start += max(0.0, anonymous_memory() - before)  # what is freed but not returned to the system
 
     def _look(self, ended: threading.Event) -> None:
         while not ended.wait(0.05):
