@@ -55,6 +55,7 @@ class CostModel:
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self.machine: str = constants["machine"]
+        self.notes: str = constants.get("notes", "")  # what to know before trusting them
         self._words_per_chunk: float = constants["words_per_chunk"]
         self._parts: dict[str, Any] = constants["parts"]
         self._models: dict[str, Any] = constants["context_models"]

@@ -44,8 +44,7 @@ def run(arguments: PlanArguments) -> str:
     costs = model.estimate(workload, arguments.context_model, arguments.preset)
     origin = "your own" if arguments.constants else "shipped with the package; measure your own with make bench"
     return (
-        f"{format_costs(costs)}\n"
-        f"constants: measured on {model.machine} ({origin})\n"
+        f"{format_costs(costs)}\nconstants: measured on {model.machine} ({origin}) {model.notes}".rstrip() + "\n"
         "not included: training, which runs on one machine for as long as --max-train-minutes says; waiting in queues"
     )
 
