@@ -37,7 +37,7 @@ test-faults: .venv/installed  ## damage, kill and race everything that the comma
 
 test-app: .venv/app       ## the metric's page, driven in headless Chromium; leaves a picture, app.png
 	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell
-	$(BIN)/pytest -m slow tests/hub/test_app.py
+	$(BIN)/pytest -m slow tests/page/test_app.py
 
 artefacts: .venv/installed  ## train everything on real text, in about an hour: make artefacts DATA=corpora OUT=folder [MINUTES=60]
 	@test -n "$(DATA)" -a -n "$(OUT)" || { echo "say where the corpora are and where to put the models: make artefacts DATA=DIR OUT=DIR"; exit 2; }

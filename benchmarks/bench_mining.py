@@ -4,8 +4,9 @@
 
 The same vectors for both: those of an encoder for sentences of a corpus, or else random ones. Near copies of some of
 them are planted. Every measurement is a process of its own, so that its peak memory is its own; what it takes to
-import the libraries and to map the vectors is subtracted. Sentence-transformers gets its defaults: `top_k` is 100, and
-the pairs are cut at the threshold afterwards.
+import the libraries and to map the vectors is subtracted. Seconds are those of the CPU, since whatever else the
+machine does would be counted otherwise. Sentence-transformers gets its defaults: `top_k` is 100, and the pairs are cut
+at the threshold afterwards.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def measure(what: str, file: str, threshold: str) -> None:
 
         vectors = np.load(file, mmap_mode="r")
     limit = float(threshold)
-    before, start = peak_memory(), time.perf_counter()
+    before, start, started = peak_memory(), time.perf_counter(), time.process_time()
     if what == "theirs pairs":
         mined = paraphrase_mining_embeddings(vectors, max_pairs=MAX_PAIRS)
         found: list[Any] = [[i, j] for score, i, j in mined if score >= limit]
@@ -87,8 +88,8 @@ def measure(what: str, file: str, threshold: str) -> None:
         found = mine_pairs(vectors, limit, MAX_PAIRS).places.tolist()
     else:
         found = [sorted(group.members.tolist()) for group in find_communities(vectors, limit, MIN_SIZE)]
-    figures = {"seconds": time.perf_counter() - start, "MB": (peak_memory() - before) / 1e6, "found": found}
-    print(json.dumps(figures))
+    seconds = {"seconds": time.perf_counter() - start, "CPU seconds": time.process_time() - started}
+    print(json.dumps(seconds | {"MB": (peak_memory() - before) / 1e6, "found": found}))
 
 
 def peak_memory() -> int:
@@ -115,7 +116,7 @@ def compare(file: Path, args: argparse.Namespace) -> None:
             "ours": ours,
             "sentence-transformers": theirs,
         }
-        for measure_, wanted in (("seconds", "<= 0.5"), ("MB", "<= 0.25")):
+        for measure_, wanted in (("CPU seconds", "<= 0.5"), ("MB", "<= 0.25")):
             ratio = ours[measure_] / theirs[measure_]
             rows.append({"measure": f"{kind}: {measure_} over theirs", "ratio": ratio, "wanted": wanted})
         share = len(same[0] & same[1]) / max(1, len(same[0] | same[1]))

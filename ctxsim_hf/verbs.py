@@ -85,6 +85,7 @@ VERBS = {
     "export": Verb(
         "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
     ),
+    "app": Verb("ctxsim_hf.page.app_command", "AppArguments", "Compare, search and find duplicates in a browser."),
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate",
         "EvaluateArguments",

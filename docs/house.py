@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "ctxsim_hf"
 # A room imports only from itself and from rooms before it.
 FLOW = (
     *("runtime", "text", "train", "context_models", "encoder", "origin", "harvest"),
-    *("surrogate", "mining", "evaluation", "hub", "recipes"),
+    *("surrogate", "mining", "evaluation", "hub", "recipes", "page"),
 )
 # Modules beside the rooms that stand above all of them: no room imports these.
 ABOVE_ALL = ("api", "cli", "__main__")

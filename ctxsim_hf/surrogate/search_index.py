@@ -170,12 +170,16 @@ class SearchIndex:
         if not len(self):
             raise UserError(f"nothing is indexed in {str(self.folder)!r} yet")
         faiss = import_faiss()
-        stored = np.memmap(self.folder / VECTORS, "<f4", "r", shape=(len(self), self.vector_size))
+        stored = self.vectors()
         queries = np.ascontiguousarray(vectors, dtype=np.float32)
         found: tuple[np.ndarray, np.ndarray] = faiss.knn(
             queries, stored, min(top_k, len(self)), metric=faiss.METRIC_INNER_PRODUCT
         )
         return found
+
+    def vectors(self) -> np.ndarray:
+        """Return the vectors of all sentences, of length 1, memory-mapped: (sentences, vector size)."""
+        return np.memmap(self.folder / VECTORS, "<f4", "r", shape=(len(self), self.vector_size))
 
     def sentence(self, place: int) -> str:
         """Return the sentence at a place."""
