@@ -35,7 +35,7 @@ def test_named_options_are_fields_and_documented(name: str) -> None:
     function = getattr(ctxsim_hf, name)
     assert function is getattr(api, name)
     parameters = inspect.signature(function).parameters
-    named = set(parameters) - {"options", "kind"}
+    named = set(parameters) - {"options", "kind", "executor"}
     assert named <= {field.name for verb in VERBS_OF[name] for field in fields(VERBS[verb].arguments_class)}
     for parameter in parameters.values():
         assert f"        {'**' * (parameter.name == 'options')}{parameter.name}: " in function.__doc__

@@ -134,8 +134,8 @@ class ClozeSignal:
 
     def _corrected(self, cosines: np.ndarray, nearness1: np.ndarray, nearness2: np.ndarray) -> np.ndarray:
         common = (nearness1 + nearness2) / 2
-        corrected: np.ndarray = (cosines - common) / (1 - common)
-        return corrected
+        # Only a model for which everything is alike goes below -1, as no surrogate's cosine could.
+        return np.maximum((cosines - common) / (1 - common), -1)
 
     def _find(self, key: bytes) -> np.ndarray | None:
         if key not in self._kept and self._file is not None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctxsim_hf.origin.model_copies import WORDS_BESIDE_CLOZE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.runtime.files import read_json
@@ -80,9 +81,14 @@ class AdaptedFolder:
         """Return the arguments of a harvest of so many pairs, except its output."""
         # A small corpus may have too few sentences for so many pairs; then fewer are harvested.
         values = {"origin": self.origin, "pairs": pairs, "at_most": True, "mode": "group"}
-        # The errors of signals differ, so their mean is better than each.
-        signals = ["cloze=1" if self.context_model else "contexts=1", "words=1"]
-        return values | MIX | {"signals": signals + (["encoder=1"] if self.start else [])}
+        return values | MIX | {"signals": self._signals()}
+
+    def _signals(self) -> list[str]:
+        """Return the weights of the signals, whose errors differ, so that their mean is better than each; those with a
+        language model by validation, see docs/experiments.md."""
+        if self.context_model:
+            return ["encoder=1", "cloze=0.5"] if self.start else ["cloze=1", f"words={WORDS_BESIDE_CLOZE:g}"]
+        return ["contexts=1", "words=1", *(["encoder=1"] if self.start else [])]
 
     def surrogate_values(self, pairs: str, objective: str = "pairs") -> dict[str, Any]:
         """Return the arguments of training a surrogate on pairs, except its output and its limits."""

@@ -24,6 +24,7 @@ from datatrove.pipeline.base import PipelineStep
 
 from ctxsim_hf.runtime.blocks import Blocks, consecutive_share, missing_blocks
 from ctxsim_hf.runtime.files import many_writers
+from ctxsim_hf.runtime.working import final_output
 
 JOB_FILE = "job_id"
 SECONDS_BETWEEN_LOOKS = 10.0  # at the queue of Slurm
@@ -74,7 +75,8 @@ class DatatroveExecutor:
         self.executor_class, self.tasks, self.settings = executor_class, tasks, settings
 
     def __call__(self, work: Blocks, names: Sequence[str]) -> None:
-        logs = work.folder.with_suffix(".datatrove")
+        output = final_output(work.folder)
+        logs = output.with_name(f"{output.name}.datatrove")
         job_file = logs / JOB_FILE
         if issubclass(self.executor_class, SlurmPipelineExecutor) and job_file.exists():
             _wait_for_job(job_file.read_text())

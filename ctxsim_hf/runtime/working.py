@@ -136,6 +136,11 @@ def is_unfinished(output: str | Path) -> bool:
     return Path(f"{output}{SUFFIX}", "output").exists()
 
 
+def final_output(folder: str | Path) -> Path:
+    """Return where a folder will be when it is finished: its own place, unless it is in a working folder."""
+    return Path(str(Path(folder).parent).removesuffix(SUFFIX)) if is_being_written(folder) else Path(folder)
+
+
 def is_being_written(folder: str | Path) -> bool:
     """Return whether a folder is the unfinished output in a working folder."""
     return Path(folder).name == "output" and Path(folder).parent.name.endswith(SUFFIX)

@@ -6,6 +6,7 @@ what is written.
 """
 
 import json
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -67,7 +68,7 @@ def train_above_start(
     if arguments.keep == BEST:
         task.model.load_state_dict(load_file(folder / KEPT, device=str(accelerator.device)))
         if kept.is_start and accelerator.is_main_process:
-            tqdm.write("no weights beat the start on validation, so the start is what is written")
+            tqdm.write("no weights beat the start on validation, so the start is what is written", file=sys.stderr)
     step = _step_of(kept, task.headline, folder) if accelerator.is_main_process else 0
     starts = {f"{name}_start": value for name, value in judged.start.figures.items()}
     return {**metrics, **kept.figures, **starts, **kept.gain, "kept_step": step}

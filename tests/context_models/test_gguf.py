@@ -48,7 +48,7 @@ def test_an_origin_with_a_file_inside_a_package(
     code, _, err = ctxsim("index", "--chunks", planted / "chunks", *model, "--output", tmp_path / "origin")
     assert code == 0, err
     origin = OriginSimilarity.from_pretrained(tmp_path / "origin")
-    assert origin.settings.signals == {"cloze": 1.0, "words": 1.0}
+    assert origin.settings.signals == {"cloze": 1.0, "words": 0.2}
     assert origin.similarity(["Nosidi ranusi."], ["Nosidi ranusi."]) == pytest.approx(1)
 
 

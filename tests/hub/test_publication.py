@@ -24,7 +24,9 @@ def stage_folder(folder: Path, **extra: Any) -> Path:
         (folder / name).write_text(name)
     (folder / "README.md").write_text("---\nlicense: other\n---\n")
     files = {name: describe_file(folder / name) for name in LISTED} | extra
-    (folder / "stage.json").write_text(json.dumps({"command": "train surrogate", "files": files, "inputs": {}}))
+    (folder / "stage.json").write_text(
+        json.dumps({"command": "train surrogate", "arguments": {}, "versions": {}, "files": files, "inputs": {}})
+    )
     return folder
 
 

@@ -64,7 +64,7 @@ def test_there_and_back(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
     table.write_text("\n".join([text[0], "\t".join([*first[:2], "", *first[3:]]), *text[2:]]) + "\n")
     trained = tmp_path / "trained"
     steps = ("--max-steps", 60, "--max-sentence-tokens", 38, "--learning-rate", 0.003, "--eval-every", 1000)
-    words = ("train", "surrogate", "--objective", "sts", "--labelled", table, "--init", surrogate)
+    words = ("train", "surrogate", "--objective", "sts", "--labelled", table, "--init", surrogate, "--keep", "last")
     code, _, err = ctxsim(*words, *steps, "--output", trained)
     assert code == 0, err
     record = json.loads((trained / "stage.json").read_text())

@@ -64,7 +64,7 @@ def test_the_steps_with_a_language_model() -> None:
     steps = {step.verb: step.values for step in plan(arguments(context_model="some/lm"), speed=10)}
     assert list(steps) == ["chunk", "train-tokenizer", "index", "harvest", "train surrogate", "evaluate", "card"]
     assert steps["index"]["context_model"] == ["some/lm"] and not steps["index"].get("generator")
-    assert steps["harvest"]["signals"] == ["cloze=1", "words=1"] and steps["harvest"]["mode"] == "group"
+    assert steps["harvest"]["signals"] == ["cloze=1", "words=0.2"] and steps["harvest"]["mode"] == "group"
     assert steps["train surrogate"]["token_embeddings"] == "some/lm"
     assert steps["train-tokenizer"]["vocab_size"] == 3600  # 0.15 of 20 minutes, two words for a sentence
     slower = {step.verb: step.values for step in plan(arguments(context_model="some/lm"), speed=1)}
@@ -100,9 +100,9 @@ def test_labelled_by_a_language_model(ctxsim: Run, texts: Path, language_model: 
     assert code == 0, err
     assert not (tmp_path / "out/generator").exists()
     origin = OriginSimilarity.from_pretrained(tmp_path / "out/ctxsim/origin-tiny")
-    assert origin.settings.signals == {"cloze": 1.0, "words": 1.0}
+    assert origin.settings.signals == {"cloze": 1.0, "words": 0.2}
     harvested = read_stage(tmp_path / "out/pairs")
-    assert harvested["inputs"]["settings"]["signals"] == {"cloze": 1.0, "words": 1.0}
+    assert harvested["inputs"]["settings"]["signals"] == {"cloze": 1.0, "words": 0.2}
     speed = json.loads((tmp_path / "out/speed.json").read_text())["sentences_per_second"]
     assert harvested["arguments"]["pairs"] == Budget(0.1, speed).pairs
     # The speed is not measured again: what is recorded is what the steps follow from.

@@ -22,11 +22,11 @@ def local(tasks: int, workers: int = 1) -> "ctxsim_hf.runtime.blocks.Executor":
 
 
 def markers(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder.with_suffix(".datatrove") / "completions").glob("*"))
+    return sorted(path.name for path in (folder.with_name(f"{folder.name}.datatrove") / "completions").glob("*"))
 
 
 def test_every_rank_leaves_a_marker(tmp_path: Path) -> None:
-    folder = tmp_path / "squares.partial"
+    folder = tmp_path / "squares"
     folder.mkdir()
     assert execute(Squares(folder), local(tasks=4)) == 55
     assert markers(folder) == ["00000", "00001", "00002", "00003"]
@@ -34,14 +34,14 @@ def test_every_rank_leaves_a_marker(tmp_path: Path) -> None:
 
 
 def test_no_more_tasks_than_blocks(tmp_path: Path) -> None:
-    folder = tmp_path / "squares.partial"
+    folder = tmp_path / "squares"
     folder.mkdir()
     assert execute(Squares(folder, number=2), local(tasks=4)) == 1
     assert len(markers(folder)) == 2
 
 
 def test_a_lost_block_is_made_again_whatever_its_marker_says(tmp_path: Path) -> None:
-    folder = tmp_path / "squares.partial"
+    folder = tmp_path / "squares"
     folder.mkdir()
     execute(Squares(folder), local(tasks=3))
     (folder / "3.txt").unlink()
@@ -51,7 +51,7 @@ def test_a_lost_block_is_made_again_whatever_its_marker_says(tmp_path: Path) -> 
 
 
 def test_a_rank_that_fails_keeps_what_it_made(tmp_path: Path) -> None:
-    folder = tmp_path / "squares.partial"
+    folder = tmp_path / "squares"
     folder.mkdir()
     with pytest.raises(UserError, match=r"^4\.txt is refused$"):
         execute(Squares(folder, refused="4.txt"), local(tasks=2))
@@ -69,4 +69,4 @@ def test_chunks_by_two_workers_are_those_of_one_process(tmp_path: Path) -> None:
     )
     assert here == there and here["documents_duplicate"] == 5
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
-    assert len(markers(tmp_path / "there.partial")) == 3
+    assert len(markers(tmp_path / "there")) == 3

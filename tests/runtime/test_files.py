@@ -128,6 +128,6 @@ def test_many_writers_of_one_file(tmp_path: Path) -> None:
         assert socket.gethostname() in first.name and str(os.getpid()) in first.name
         first.write_text("the same")
     with writing(tmp_path / "b.txt") as path:
-        assert path.name == "b.txt.tmp"
+        assert path.name == ".b.txt.ctxsim-tmp"
         path.touch()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt"]

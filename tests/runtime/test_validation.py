@@ -93,6 +93,9 @@ def required(arguments: type) -> dict[str, Any]:
         "GeneratorArguments": {"tokenizer": "x"},
         "IndexArguments": {"generator": ["x"]},
         "ChunkArguments": {"output": "y"},
+        "DuplicatesArguments": {"input": "x"},
+        "ClusterArguments": {"input": "x"},
+        "LabelArguments": {"output": "x.tsv"},
     }
     return given | extra.get(arguments.__name__, {})
 

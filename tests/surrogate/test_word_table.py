@@ -34,7 +34,9 @@ def pairs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("llama"))
+    folder = save_tiny_llama(tmp_path_factory.mktemp("llama"))
+    CausalSettings(bridges=BRIDGES[:1]).save(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,7 @@ def test_pairs_are_framed_as_the_tokenizer_frames_them(template: str) -> None:
 @pytest.mark.parametrize("template", ["bert", "roberta"])
 def test_token_types_of_pairs(template: str) -> None:
     tokenizer = make_tokenizer(template)
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     _, types = PairMarks.of(tokenizer).frame([4, 5], [6, 7, 4])
     assert types == tokenizer("a b", "c d a", return_token_type_ids=True)["token_type_ids"]
 
