@@ -62,6 +62,9 @@ VERBS = {
         "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast sentence encoder."
     ),
     "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
+    "weigh": Verb(
+        "ctxsim_hf.evaluation.weigh", "WeighArguments", "The weights of an origin's signals that suit its corpus."
+    ),
     "similarity": Verb(
         "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How similar two sentences are, and why."
     ),

@@ -28,6 +28,7 @@ class ContextModel(ABC):
     files: ClassVar[tuple[str, ...]] = (*MODEL_FILES, *TOKENIZER_FILES)  # of its folder, which an origin copies
     is_slow: ClassVar[bool] = False  # a score takes milliseconds, so that none is asked for without need
     stores: ClassVar[bool] = False  # whether an index keeps arrays for it: see `stored`
+    cloze_power: ClassVar[float] = 0.0  # of one with `vectors`: how far the signal `cloze` whitens them
 
     @classmethod
     @abstractmethod

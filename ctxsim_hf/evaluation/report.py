@@ -30,6 +30,7 @@ SCORES_FILE = "scores.npy"
 HEADINGS = {
     "spearman": "Spearman's correlation with people",
     "accuracy": "accuracy: how often the nearer of two sentences scores higher (by chance, 50)",
+    "auc": "AUC: how often a related pair scores higher than an unrelated one (by chance, 50)",
     "average_precision": "average precision (AP): mean precision at the pairs with label 1, the highest score first",
     "ndcg_at_10": "normalised discounted cumulative gain (nDCG@10): the first ten documents against the ten best",
 }

@@ -14,6 +14,7 @@ from huggingface_hub import RepoCard
 from ctxsim_hf.context_models.base import MODEL_FILES
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
 from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE, Thresholds
+from ctxsim_hf.origin.chosen_weights import WEIGHTS_FILE, ChosenWeights
 from ctxsim_hf.runtime.checks import verify_files
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
@@ -97,8 +98,9 @@ class Publication:
             self._refuse_foreign(name)
         verify_files(self.folder, {"files": {name: made[name] for name in required if name in made}})
         names = required | {name for name in optional if (self.folder / name).is_file()}
-        if THRESHOLDS_FILE in names:
-            Thresholds.load(self.folder)  # refuses a file of this name that is something else
+        for name, kind in ((THRESHOLDS_FILE, Thresholds), (WEIGHTS_FILE, ChosenWeights)):
+            if name in names:
+                kind.load(self.folder)  # refuses a file of this name that is something else
         return sorted(names)
 
     def _listed(self, repo_id: str) -> tuple[set[str], set[str]]:
@@ -106,7 +108,7 @@ class Publication:
         if self.record:
             made, patterns = self.record["files"], self.kind.files
             required = {name for name in made if patterns is None or any(_matches(name, p) for p in patterns)}
-            return required | {STAGE_FILE}, {CARD_FILE, THRESHOLDS_FILE}
+            return required | {STAGE_FILE}, {CARD_FILE, THRESHOLDS_FILE, WEIGHTS_FILE}
         if self.kind is DATASET:
             return {CARD_FILE, *_data_files(self.folder)}, set(DATASET.files or ())
         # evaluate.load looks for a script of the repository's name.

@@ -29,6 +29,8 @@ SAME = 0.99  # the cosine of a sentence and itself, at least, when both were rea
 class ClozeModel(Protocol):
     """A context model that scores all one-word contexts of a sentence at once."""
 
+    cloze_power: float  # how far its states should be whitened
+
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Return states whose linear map is those scores: (sentences, bridges, hidden)."""
         ...

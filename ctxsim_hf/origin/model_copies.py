@@ -41,8 +41,9 @@ def copy_models(folder: Path, models: list[Path], tokenizer: str | None, cloze_o
     for name, language_model in silenced.items():
         language_model.settings.save(folder / CONTEXT_MODELS / name)
     Layout(list(names), max(model.width for model in opened.values())).save(folder)
-    knows_words = any(isinstance(model, ClozeModel) for model in opened.values())
-    signals = {CLOZE: 1.0, "words": WORDS_BESIDE_CLOZE} if knows_words else {CONTEXTS: 1.0}
+    # Retrieved contexts take a slow model seconds a pair.
+    by_words = any(isinstance(model, ClozeModel) and model.is_slow for model in opened.values())
+    signals = {CLOZE: 1.0, "words": WORDS_BESIDE_CLOZE} if by_words else {CONTEXTS: 1.0}
     weights = ScoreWeights.default_for(answered) if answered else ScoreWeights()
     write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
 

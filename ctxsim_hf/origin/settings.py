@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ctxsim_hf.context_models.score_weights import ScoreWeights
+from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.origin.comparison import COMPARISONS, RIDGE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count, CountOrZero, NonNegative, OneOf, Positive, Seed, validate
@@ -38,7 +39,8 @@ class OriginSettings:
         max_jaccard (`float`): Two contexts are in one set only if the sentences before the gap share less than this.
         background_size (`int`): Number of background sentences that contexts use, at most those kept in the folder.
         ridge (`float`): Regularisation of `whitened`.
-        cloze_power (`float`): How far the states of the signal `cloze` are whitened, from 0 to 1.
+        cloze_power (`float`, *optional*): How far the states of the signal `cloze` are whitened, from 0 to 1. None
+            leaves it to the context model.
         cloze_ridge (`float`): Regularisation of that whitening, as a share of the mean eigenvalue.
         cloze_neighbours (`int`): Background sentences that say how near a sentence is to everything, which is taken
             off; 0 leaves the cosines as they are.
@@ -55,7 +57,7 @@ class OriginSettings:
     max_jaccard: NonNegative = 0.5
     background_size: Annotated[int, Ge(2)] = 256
     ridge: Positive = RIDGE
-    cloze_power: NonNegative = 0.0
+    cloze_power: NonNegative | None = None
     cloze_ridge: Positive = 0.01
     cloze_neighbours: CountOrZero = 3
     seed: Seed = 0
@@ -85,6 +87,8 @@ class OriginSettings:
 
     @classmethod
     def load(cls, folder: Path) -> "OriginSettings":
-        """Read origin.json."""
+        """Read origin.json, and the weights that were chosen later, if any."""
         values = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
+        if (chosen := ChosenWeights.load(folder)) is not None:
+            values["signals"] = chosen.signals
         return cls(**values | {"weights": ScoreWeights(**values["weights"])})

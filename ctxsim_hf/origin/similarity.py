@@ -120,7 +120,8 @@ class OriginSimilarity:
             model = next((model for model in self.models.values() if isinstance(model, ClozeModel)), None)
             if model is None or background is None:
                 raise UserError("no context model of this origin knows cloze contexts; index with a language model")
-            whitening = Whitening(background, self.settings.cloze_power, self.settings.cloze_ridge)
+            power = model.cloze_power if self.settings.cloze_power is None else self.settings.cloze_power
+            whitening = Whitening(background, power, self.settings.cloze_ridge)
             key = xxhash.xxh3_128_hexdigest(repr(self._record["inputs"]["context_models"]).encode())
             cache = self._cache / f"cloze-{key}.sqlite" if self._cache else None
             return ClozeSignal(model, whitening, cache, background, self.settings.cloze_neighbours)
@@ -130,9 +131,9 @@ class OriginSimilarity:
     def shares(self) -> dict[str, float]:
         """The share of each signal in the mean; see signals.py."""
         weights = self.settings.active_signals
-        return shares(weights, self._signal_stds() if len(weights) > 1 else {})
+        return shares(weights, self.signal_stds() if len(weights) > 1 else {})
 
-    def _signal_stds(self) -> dict[str, float]:
+    def signal_stds(self) -> dict[str, float]:
         """Return the standard deviation of each signal over pairs of background sentences, contexts in one pool."""
         sentences = self.background[:STD_SENTENCES]
         pairs = np.stack(np.triu_indices(len(sentences), 1), axis=1)

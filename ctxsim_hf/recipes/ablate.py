@@ -69,6 +69,8 @@ class AblateArguments(StageArguments, SettingsArguments):
                 "is what the arms differ by" if ablation.asks_origin else "is for origins, and the arms are surrogates"
             )
             raise UserError(f"--{given[0].replace('_', '-')} {why}; leave it out")
+        if ablation.asks_origin and self.signals is None and self.lexical_weight is None:
+            self.signals = ["contexts=1"]  # which the arms vary; an adapted origin may weigh others
         if self.limit is None:
             self.limit = ablation.limit
         return ablation

@@ -1,14 +1,17 @@
 """Turn documents into a surrogate for their domain: `ctxsim adapt`, every stage in a row.
 
-    chunks/  tokenizer/  generator/  pairs/                     what one stage leaves for the next
-    ctxsim/origin-<preset>/                                     similarity with reasons
-    ctxsim/surrogate-<preset>/                                  the fast encoder, and results.md, which has TF-IDF too
+    chunks/  tokenizer/  generator/  vectors/                   what one stage leaves for the next
+    ctxsim/origin-<preset>/                                     similarity with reasons, its signals weighed
+    ctxsim/surrogate-<preset>/                                  the fast encoder, and results.md, which has others too
+    pairs/                                                      sentences of the corpus, labelled by the origin
     adapt.json                                                  what was asked for
     speed.json                                                  with --context-model: how fast it reads
 
-With `--context-model` no generator is trained: the language model labels pairs of as many sentences as it can read
-in its share of the minutes, and the surrogate starts as the mean of its words. With `--start` it starts from an
-encoder, with that encoder's tokenizer, and the encoder's cosines count in the labels.
+The origin is the teacher: the contexts of words (`cloze`), the words themselves, and an encoder, if one is named, with
+weights that the yardstick chooses on held-out documents. The surrogate learns from its vectors. With `--context-model`
+no generator is trained: a language model knows the contexts, for as many sentences as it reads in its share of the
+minutes. With `--start` the surrogate starts from an encoder, with that encoder's tokenizer; otherwise it is a table of
+word vectors.
 
 Each step is a verb that could be run alone, and is shown as its command line. All are stages, so the same command
 resumes an interrupted run and repeats no finished stage.
@@ -21,13 +24,16 @@ from typing import TYPE_CHECKING, Any
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.evaluation.report import ALL_FIGURES
+from ctxsim_hf.origin.chosen_weights import WEIGHTS_FILE
+from ctxsim_hf.origin.layout import SIGNALS
 from ctxsim_hf.recipes.adapted_folder import ASKED_FILE, AdaptedFolder
 from ctxsim_hf.recipes.budget import Budget
 from ctxsim_hf.recipes.steps import Checks, Step, run_steps
+from ctxsim_hf.recipes.verdict import BASELINES, searches, verdict
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.files import read_sealed, seal, write_json
+from ctxsim_hf.runtime.files import read_json, read_sealed, seal, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
 from ctxsim_hf.runtime.record import read_stage
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 SPEED_FILE = "speed.json"
 MIN_HELD_OUT = 2  # documents
 MAX_EPOCHS = 10  # a small corpus is soon overfitted
+SURROGATE, START = "surrogate", "start"  # names in the last table
 
 
 @dataclass(kw_only=True)
@@ -64,7 +71,11 @@ class AdaptArguments(Arguments):
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")
     config_name: str | None = HfArg(default=None, help="Configuration, where a corpus is the id of a dataset.")
     language: str = HfArg(default="en", help="Language code for the sentence splitter.")
-    held_out: Share | None = HfArg(default=None, help="Share of documents to hold out; by default ctxsim chunk's.")
+    held_out: Share = HfArg(default=0.05, help="Share of documents to hold out, which judge what was learned.")
+    compare: list[str] = HfArg(
+        default_factory=list,
+        help="More systems for the last table, as in ctxsim evaluate, such as st:all-MiniLM-L6-v2.",
+    )
     workers: Count | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")
 
     def __post_init__(self) -> None:
@@ -109,7 +120,10 @@ def run(arguments: AdaptArguments) -> Adapted:
         speed = None if arguments.context_model is None else _reading_speed(arguments, checks)
         _remember(arguments)
         run_steps(plan(arguments, speed), arguments.minutes, checks)
-    return Adapted(Path(folder.surrogate), Path(folder.origin), _report(folder))
+    from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder  # and with it torch, which takes seconds
+
+    report = _report(folder, SentenceEncoder.from_pretrained(folder.surrogate))
+    return Adapted(Path(folder.surrogate), Path(folder.origin), report)
 
 
 def _reading_speed(arguments: AdaptArguments, checks: Checks) -> float:
@@ -132,19 +146,40 @@ def plan(arguments: AdaptArguments, speed: float | None = None) -> list[Step]:
         speed (`float`, *optional*): Sentences a second that the language model reads. None if there is none.
     """
     folder, workers, budget = arguments.folder, arguments.workers, Budget(arguments.minutes, speed)
-    chunks, pairs = folder.place("chunks"), folder.place("pairs")
-    systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
+    chunks, vectors = folder.place("chunks"), folder.place("vectors")
     limits = {"epochs": MAX_EPOCHS, "max_train_minutes": budget.minutes_of("surrogate")}
     indexed = {"encoder": arguments.start, "workers": workers}
+    # A language model reads each sentence of the questions once for all steps.
+    asked = {"chunks": chunks, "cache": folder.place("cache") if arguments.context_model else None}
+    weights = {"origin": folder.origin, **asked, "pairs": budget.questions, "signals": _weighed(arguments)}
+    judged = {"label_free": True, "save_thresholds": True, **asked, "limit": budget.questions}
     return [
         _chunk(arguments),
         *_models(arguments, budget),
         Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
-        Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs)),
-        Step.stage("train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits),
-        Step.evaluation(systems, folder.surrogate, label_free=True, save_thresholds=True, chunks=chunks),
+        Step("weigh", weights, str(Path(folder.origin, WEIGHTS_FILE))),
+        Step.stage("harvest-vectors", vectors, origin=folder.origin, sentences=budget.vectors, workers=workers),
+        Step.stage("train surrogate", folder.surrogate, **folder.teacher_values(vectors), **limits),
+        Step.evaluation(_systems(arguments), folder.surrogate, **judged),
+        Step.stage("harvest", folder.place("pairs"), **folder.harvest_values(budget.pairs)),
         *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
+
+
+def _weighed(arguments: AdaptArguments) -> list[str]:
+    """Return the signals to weigh. A generator has learned to tell neighbours, so that the yardstick would praise it
+    above an encoder, which has not: on health questions people find the mixture worse (docs/experiments.md)."""
+    if arguments.start is not None and arguments.context_model is None:
+        return ["words", "encoder"]
+    return ["cloze", "words", *(["encoder"] if arguments.start is not None else [])]
+
+
+def _systems(arguments: AdaptArguments) -> list[str]:
+    """Return what the last table compares, the surrogate first."""
+    folder = arguments.folder
+    start = [f"{START}=surrogate:{Path(folder.origin, SIGNALS, 'encoder')}"] if arguments.start is not None else []
+    teacher = f"teacher=origin:{folder.origin}"
+    return [f"{SURROGATE}=surrogate:{folder.surrogate}", *start, teacher, *BASELINES, *arguments.compare]
 
 
 def _chunk(arguments: AdaptArguments) -> Step:
@@ -217,14 +252,19 @@ def _resolved(name: str) -> str:
     return str(Path(name).resolve()) if Path(name).exists() else name
 
 
-def _report(folder: AdaptedFolder) -> str:
+def _report(folder: AdaptedFolder, encoder: "SentenceEncoder") -> str:
     table, _, _ = Path(folder.surrogate, "results.md").read_text("utf-8").partition(ALL_FIGURES)
     name = Path(folder.surrogate).name
+    start = None if folder.start is None else START
     return "\n".join(
         [
             f"made {folder.surrogate} (fast) and {folder.origin} (with reasons)",
             "",
             table.strip(),
+            "",
+            searches(encoder, folder.place("chunks")),
+            "",
+            verdict(read_json(Path(folder.surrogate, "results.json")), SURROGATE, start),
             "",
             f"In {folder.path}:",
             "    from ctxsim_hf import SentenceEncoder",

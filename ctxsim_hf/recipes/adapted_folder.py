@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ctxsim_hf.origin.model_copies import WORDS_BESIDE_CLOZE
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.runtime.files import read_json
@@ -80,15 +79,14 @@ class AdaptedFolder:
     def harvest_values(self, pairs: int) -> dict[str, Any]:
         """Return the arguments of a harvest of so many pairs, except its output."""
         # A small corpus may have too few sentences for so many pairs; then fewer are harvested.
-        values = {"origin": self.origin, "pairs": pairs, "at_most": True, "mode": "group"}
-        return values | MIX | {"signals": self._signals()}
+        return {"origin": self.origin, "pairs": pairs, "at_most": True, "mode": "group"} | MIX
 
-    def _signals(self) -> list[str]:
-        """Return the weights of the signals, whose errors differ, so that their mean is better than each; those with a
-        language model by validation, see docs/experiments.md."""
-        if self.context_model:
-            return ["encoder=1", "cloze=0.5"] if self.start else ["cloze=1", f"words={WORDS_BESIDE_CLOZE:g}"]
-        return ["contexts=1", "words=1", *(["encoder=1"] if self.start else [])]
+    def teacher_values(self, vectors: str) -> dict[str, Any]:
+        """Return the arguments of training a surrogate on the origin's vectors, except its output and its limits."""
+        start = self._start_values()
+        # Without a pretrained encoder, layers have nothing to add to a mean of words within an hour.
+        kind = {} if self.start is not None else {"kind": "static"}
+        return {"objective": "teacher", "vectors": vectors, **start, **kind}
 
     def surrogate_values(self, pairs: str, objective: str = "pairs") -> dict[str, Any]:
         """Return the arguments of training a surrogate on pairs, except its output and its limits."""
@@ -96,6 +94,7 @@ class AdaptedFolder:
             "objective": objective,
             "pairs": pairs,
             **self._start_values(),
+            "preset": None if self.start is not None else self.preset,
             # Trained by Pearson, it ended with a lower L2 than when trained by L2: see docs/experiments.md.
             "loss": "pearson" if objective == "pairs" else None,
         }
@@ -107,4 +106,4 @@ class AdaptedFolder:
         vectors = self.context_model
         if vectors is None and "light_generator" in PRESETS[self.preset]:
             vectors = self.place("generator")
-        return {"tokenizer": self.place("tokenizer"), "preset": self.preset, "token_embeddings": vectors}
+        return {"tokenizer": self.place("tokenizer"), "token_embeddings": vectors}

@@ -4,11 +4,13 @@
 |---|---|---|
 | `generator` | its training | |
 | `background` | | sentences that the origin compares with |
+| `questions` | | held-out sentences that weights are chosen by, and that the end is judged by |
 | `words` | | tokens of the surrogate's vocabulary, which starts as their mean; none with --start |
-| `harvest` | labelling pairs | sentences of the corpus to pair with each other |
+| `vectors` | | sentences of the corpus to learn from |
+| `pairs` | labelling pairs | sentences of the corpus to pair with each other |
 | `surrogate` | its training | its training |
 
-The rest is for chunks, tokenizer, index and evaluation, which take what the corpus needs.
+The rest is for chunks, tokenizer and index, which take what the corpus needs.
 """
 
 from dataclasses import dataclass
@@ -16,10 +18,20 @@ from dataclasses import dataclass
 from ctxsim_hf.recipes.adapted_folder import MIX
 
 SHARES = {
-    "light": {"generator": 0.4, "harvest": 0.08, "surrogate": 0.17},
-    "language model": {"background": 0.05, "words": 0.15, "harvest": 0.35, "surrogate": 0.2},
+    "light": {"generator": 0.45, "pairs": 0.02, "surrogate": 0.2},
+    "language model": {
+        **{"background": 0.03, "questions": 0.08, "words": 0.14},
+        **{"vectors": 0.3, "pairs": 0.05, "surrogate": 0.2},
+    },
 }
 PAIRS_PER_MINUTE = 200_000  # that one core harvests in group mode with a light generator
+LIGHT_VECTORS, LIGHT_QUESTIONS = (
+    40_000,
+    1000,
+)  # sentences, and pairs of a question, which take a light generator seconds
+MIN_VECTORS = 500
+QUESTIONS = (60, 500)  # related pairs of each question, at least and at most
+SENTENCES_PER_QUESTION = 12  # of which the questions of the yardstick, and those below it, have three each
 MIN_PAIRS = 1000
 BACKGROUND = (100, 1000)  # sentences, at least and at most
 MIN_WORDS = 1000  # a vocabulary has 256 bytes and the letters of its script besides
@@ -46,11 +58,24 @@ class Budget:
     def pairs(self) -> int:
         """The pairs to harvest."""
         if self.speed is None:
-            return max(MIN_PAIRS, round(self.minutes_of("harvest") * PAIRS_PER_MINUTE))
+            return max(MIN_PAIRS, round(self.minutes_of("pairs") * PAIRS_PER_MINUTE))
         near, document = MIX["near"], MIX["document"]
         related = near * (near - 1) / 2 + document * (document - 1) / 2
         pairs_per_sentence = related / (1 - MIX["random_share"]) / (near + document + MIX["unrelated"])
-        return max(MIN_PAIRS, round(self._sentences("harvest") * pairs_per_sentence))
+        return max(MIN_PAIRS, round(self._sentences("pairs") * pairs_per_sentence))
+
+    @property
+    def vectors(self) -> int:
+        """The sentences whose vectors a surrogate learns from."""
+        return LIGHT_VECTORS if self.speed is None else max(MIN_VECTORS, round(self._sentences("vectors")))
+
+    @property
+    def questions(self) -> int:
+        """The related pairs of each label-free question."""
+        if self.speed is None:
+            return LIGHT_QUESTIONS
+        least, most = QUESTIONS
+        return min(most, max(least, round(self._sentences("questions") / SENTENCES_PER_QUESTION)))
 
     @property
     def background(self) -> int:

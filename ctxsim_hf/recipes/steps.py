@@ -80,6 +80,8 @@ def run_steps(steps: Sequence[Step], minutes: float, checks: Checks | None = Non
             result = step.run()
             if isinstance(result, dict):  # a stage's counts
                 _show(f"{format_counts(result)}\n{step.leaves} is finished")
+            elif step.verb == "weigh":
+                _show(result)
         if checks and step.verb in checks:
             checks[step.verb](step.leaves)
 

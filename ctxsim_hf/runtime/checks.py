@@ -29,7 +29,9 @@ LOADABLE = frozenset(
 )
 LOADABLE_NAMES = frozenset({"vocab.txt", "merges.txt"})
 # Commands add these to a finished folder; no model is made of them.
-ADDED_LATER = frozenset({"stage.json", "results.json", "results.md", "results.png", "scores.npy", "thresholds.json"})
+ADDED_LATER = frozenset(
+    {"stage.json", "results.json", "results.md", "results.png", "scores.npy", "thresholds.json", "weights.json"}
+)
 SETTLED = 2.0  # seconds after which a further change must show in the time of change, on any file system
 
 _passed: set[str] = set()  # digests of what passed in this process

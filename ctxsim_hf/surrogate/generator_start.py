@@ -16,11 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array, diags_array
 from transformers import RobertaModel
 
 from ctxsim_hf.surrogate.word_table import TokenTable
-from ctxsim_hf.text.letter_ngrams import BOUNDARY
-from ctxsim_hf.text.letters import letter_vectors
+from ctxsim_hf.text.bags import bag_matrix, unit_rows
+from ctxsim_hf.text.letter_ngrams import BOUNDARY, letter_ngrams
+from ctxsim_hf.text.letters import MIN_NGRAM_IDF
 
 REST = 2  # the last dimensions
 LETTERS_IN = 4  # one dimension in so many at least is the letters', and what narrow vectors leave free
@@ -92,12 +94,15 @@ def start_as_mean(roberta: RobertaModel) -> None:
 def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> torch.Tensor:
     """Project the letter n-grams of each token on random directions, scaled by its idf: (tokens, size).
 
-    Tokens in angle brackets, bytes and marks, have no letters.
+    An n-gram weighs its own idf, as in letters.py. Tokens in angle brackets, bytes and marks, have no letters.
     """
     marks_continuations = any(token.startswith(CONTINUES) for token in tokens)
-    letters = letter_vectors([_bounded(token, marks_continuations) for token in tokens])
+    held, _ = bag_matrix([letter_ngrams(_bounded(token, marks_continuations)) for token in tokens])
+    in_sentences = (frequencies * TOKENS_PER_SENTENCE).clamp(max=1)
+    ngram_idf = -np.log((held.T @ in_sentences.numpy()).clip(1e-9, 1)).clip(min=MIN_NGRAM_IDF)
+    letters = unit_rows(csr_array(held @ diags_array(ngram_idf)))
     directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
-    idf = -(frequencies * TOKENS_PER_SENTENCE).log().clamp(max=0)
+    idf = -in_sentences.log()
     idf[[place for place, token in enumerate(tokens) if token.startswith("<") and token.endswith(">")]] = 0
     return idf[:, None] * torch.from_numpy(letters @ directions)
 

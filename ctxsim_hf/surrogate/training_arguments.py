@@ -29,7 +29,10 @@ HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
 TEACHER = "teacher"  # trains on the vectors of an origin
 OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
 ENCODER, STATIC = KINDS = ("encoder", "static")
-STATIC_SIZE, STATIC_RATE = 1024, 5e-4  # width of a new static surrogate, and its learning rate
+STATIC_SIZE, STATIC_RATE = 768, 5e-4  # width of a new static surrogate, and its learning rate
+STATIC_LETTERS = (
+    1.5  # strength of the letters in one, best on Hausa, Romanian and health questions: docs/experiments.md
+)
 BEST, LAST = KEEP = ("best", "last")
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
@@ -181,7 +184,7 @@ class SurrogateArguments(LoopArguments):
     @property
     def table_settings(self) -> TableSettings:
         """How the vectors of --token-embeddings are made into a start."""
-        default = 1.0 if self.kind == STATIC else DEFAULT_TABLE.letters
+        default = STATIC_LETTERS if self.kind == STATIC else DEFAULT_TABLE.letters
         return TableSettings(self.whitening, default if self.letters is None else self.letters)
 
     def source(self) -> PairFolder | VectorFolder | PublicRows | LabelledFile:

@@ -23,18 +23,11 @@ SHORT_TEXT = 20  # words
 SHORT_POWER = 0.75
 
 
-def letter_vectors(texts: Sequence[str], counts: TfidfCosine | None = None) -> csr_array:
-    """Return unit vectors of words with their ends, or of parts of them: (texts, n-grams of all).
-
-    Args:
-        texts: The words or parts of words.
-        counts: What says how rare an n-gram is. None weighs all alike.
-    """
+def letter_vectors(texts: Sequence[str], counts: TfidfCosine) -> csr_array:
+    """Return unit vectors of words with their ends: (texts, n-grams of all). The counts say how rare an n-gram is."""
     held, ngrams = bag_matrix([letter_ngrams(text) for text in texts])
-    if counts is not None:
-        idf = np.log(counts.num_sentences / counts.ngrams(ngrams).clip(min=1)).clip(min=MIN_NGRAM_IDF)
-        held = csr_array(held @ diags_array(idf))
-    return unit_rows(held)
+    idf = np.log(counts.num_sentences / counts.ngrams(ngrams).clip(min=1)).clip(min=MIN_NGRAM_IDF)
+    return unit_rows(csr_array(held @ diags_array(idf)))
 
 
 class LetterCosine:
