@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 NO_PLOT = "no plot: pip install matplotlib"
 LABEL = "Spearman (accuracy for triplets) x 100"
-NAMES = {"spearman": "Spearman", "accuracy": "accuracy", "average_precision": "AP", "ndcg_at_10": "nDCG@10"}
+NAMES = {
+    "spearman": "Spearman",
+    "accuracy": "accuracy",
+    "auc": "AUC",
+    "average_precision": "AP",
+    "ndcg_at_10": "nDCG@10",
+}
 
 
 def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:

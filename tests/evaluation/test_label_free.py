@@ -1,4 +1,4 @@
-"""Triplets from held-out documents alone, a planted similarity on them, and thresholds saved with a model."""
+"""Questions from held-out documents alone, a planted similarity on them, and thresholds saved with a model."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,9 +10,11 @@ from tiny_surrogate import save_tiny
 
 from ctxsim_hf import SentenceEncoder, read_chunks
 from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.evaluation.examples import Triplets
 from ctxsim_hf.evaluation.label_free import label_free_tasks
 from ctxsim_hf.evaluation.results import judge
 from ctxsim_hf.evaluation.systems import PairScorer
+from ctxsim_hf.evaluation.yardstick import Question, Yardstick, yardstick
 from ctxsim_hf.runtime.errors import UserError
 
 Run = Callable[..., tuple[int, str, str]]
@@ -40,7 +42,8 @@ def parse(sentence: str) -> tuple[int, int]:
 
 def test_triplets(chunks: Path) -> None:
     held_out = {sentence for row in read_chunks(chunks, "held_out") for sentence in row["sentences"]}
-    adjacent, document = label_free_tasks(str(chunks), 200)
+    *_, adjacent, document = label_free_tasks(str(chunks), 200)
+    assert isinstance(adjacent, Triplets) and isinstance(document, Triplets)
     for task, distances in ((adjacent, {1}), (document, set(range(2, 11)))):
         assert len(task) == 200 and {*task.anchors, *task.positives, *task.negatives} <= held_out
         found = set()
@@ -49,7 +52,39 @@ def test_triplets(chunks: Path) -> None:
             assert one == same != other
             found.add(near - place)
         assert found == distances
-    assert label_free_tasks(str(chunks), 200) == [adjacent, document]
+    assert label_free_tasks(str(chunks), 200)[-2:] == [adjacent, document]
+
+
+def test_the_yardstick_holds_the_topic_fixed(chunks: Path) -> None:
+    measured, passage, lookalike = label_free_tasks(str(chunks), 60)[:3]
+    assert isinstance(measured, Yardstick) and list(measured.questions) == [passage, lookalike]
+    assert isinstance(passage, Question) and isinstance(lookalike, Question) and len(passage) == len(lookalike) == 120
+    for question in (passage, lookalike):
+        for one, other, label in zip(*question.pairs(), question.scores, strict=True):
+            (document, place), (second, later) = parse(one), parse(other)
+            if question is passage:
+                assert document == second and (later == place + 1 if label else later >= place + 6)
+            else:
+                assert (document == second and 2 <= later - place <= 10) if label else document != second
+    fewer = label_free_tasks(str(chunks), 30)[1]  # begins with the same
+    assert isinstance(fewer, Question) and fewer.sentences1[:30] == passage.sentences1[:30]
+
+
+def test_pairs_are_held_against_pairs() -> None:
+    """A similarity that is right for each sentence, but on another scale for each, is right for few pairs of pairs."""
+    question = Question("passage", "held_out", ["a", "b"] * 2, ["a1", "b1", "a2", "b2"], np.array([1.0, 1, 0, 0]))
+    whole = Yardstick("yardstick", "held_out", [question, question])
+    scores = np.array([0.2, 0.9, 0.1, 0.8])  # b is near to everything
+    assert question.judge(scores)["auc"].value == 0.75
+    assert whole.judge(np.concatenate([scores, [1, 1, 0, 0]]))["auc"].value == 0.875
+
+
+def test_documents_too_short_for_passages() -> None:
+    documents = [[f"Short document {number} has the sentence {place}." for place in range(4)] for number in range(40)]
+    measured = yardstick(documents, "held_out", 50)
+    assert [question.task for question in measured.questions] == ["lookalike"] and "too short" in measured.remarks[0]
+    with pytest.raises(UserError, match="hold out more documents"):
+        yardstick(documents[:3], "held_out", 50)
 
 
 def test_planted_and_random_systems(chunks: Path) -> None:
@@ -61,9 +96,10 @@ def test_planted_and_random_systems(chunks: Path) -> None:
     knows = PairScorer(same_document)
     chance = PairScorer(lambda first, second: np.random.default_rng(0).normal(size=len(first)))
     constant = PairScorer(lambda first, second: np.zeros(len(first)))
-    assert [task.main.value for task in judge("knows", [knows], tasks).tasks] == [1, 1]
+    found = {task.task: task.main.value for task in judge("knows", [knows], tasks).tasks}
+    assert found == {"yardstick": 0.75, "passage": 0.5, "lookalike": 1, "adjacent": 1, "document": 1}
     assert all(task.main.low < 0.5 < task.main.high for task in judge("chance", [chance], tasks).tasks)
-    assert [task.main.value for task in judge("constant", [constant], tasks).tasks] == [0.5, 0.5]
+    assert {task.main.value for task in judge("constant", [constant], tasks).tasks} == {0.5}
 
 
 def test_the_command_and_the_thresholds(ctxsim: Run, chunks: Path, tmp_path: Path) -> None:
@@ -72,14 +108,14 @@ def test_the_command_and_the_thresholds(ctxsim: Run, chunks: Path, tmp_path: Pat
     code, out, err = ctxsim("evaluate", f"surrogate:{folder}", "tfidf", *flags, "--output", tmp_path / "out")
     assert code == 0, err
     rows = json.loads((tmp_path / "out/results.json").read_text())["results"]
-    assert [(row["task"], row["pairs"], row["split"]) for row in rows[:2]] == [
-        ("adjacent", 100, "held_out"),
-        ("document", 100, "held_out"),
-    ]
+    tasks = ["yardstick", "passage", "lookalike", "adjacent", "document"]
+    assert [(row["task"], row["split"]) for row in rows[:5]] == [(task, "held_out") for task in tasks]
+    assert [row["pairs"] for row in rows[3:5]] == [100, 100]
     assert "paper:" not in out and Thresholds.load(folder) is None
     assert ctxsim("evaluate", f"surrogate:{folder}", *flags, "--save-thresholds")[0] == 0
     thresholds = Thresholds.load(folder)
-    adjacent, _ = label_free_tasks(str(chunks), 100)
+    adjacent = label_free_tasks(str(chunks), 100)[-2]
+    assert isinstance(adjacent, Triplets)
     encoder = SentenceEncoder.from_pretrained(folder)  # which opens the folder as before
     random = encoder.similarity(adjacent.anchors, adjacent.negatives)
     assert thresholds is not None and thresholds.pairs == 100

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from planted import PlantedCorpus
 from tiny_language_model import save_tiny_llama
 
@@ -12,7 +13,6 @@ from ctxsim_hf.context_models.registry import load_context_model
 from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
 from ctxsim_hf.origin.fit_score import answered_terms
 from ctxsim_hf.origin.similarity import OriginSimilarity
-from ctxsim_hf.runtime.errors import UserError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -84,9 +84,20 @@ def test_cached_equals_fresh(origin_folder: Path, pairs: tuple[list[str], list[s
     np.testing.assert_allclose((kept.vectors(pairs[0]) * kept.vectors(pairs[0])).sum(1), 1, atol=1e-5)
 
 
-def test_refused(planted: Path) -> None:
-    with pytest.raises(UserError, match="no context model of this origin knows cloze contexts"):
-        OriginSimilarity.from_pretrained(planted / "origin", signals={"cloze": 1})
+def test_a_light_generator_knows_the_words_of_contexts_too(planted: Path) -> None:
+    """Its logits are linear in one vector a sentence, so no context need be retrieved."""
+    origin = OriginSimilarity.from_pretrained(planted / "origin", signals={"cloze": 1})
+    (light,) = (model for model in origin.models.values() if isinstance(model, ClozeModel))
+    assert light.cloze_power == 0.5
+    sentences = origin.background[:8]
+    generator = light.model  # type: ignore[attr-defined]
+    prepared = light.prepare_sentences(sentences)  # type: ignore[attr-defined]
+    source, _ = prepared.source("right")
+    states = torch.from_numpy(light.vectors(sentences)[:, 0])
+    torch.testing.assert_close(generator.sentence_to_right(states), source)
+    np.testing.assert_allclose(origin.similarity(sentences, sentences), 1, atol=1e-5)
+    # Planted paraphrases share their contexts, not their words.
+    assert origin.settings.signals == {"cloze": 1}
 
 
 def test_a_generator_answers_the_terms_beside_a_language_model(ctxsim: Run, planted: Path, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from ctxsim_hf.surrogate.generator_start import TableSettings, token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
 from ctxsim_hf.surrogate.training_arguments import SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
-from ctxsim_hf.text.letters import letter_vectors
+from ctxsim_hf.text.bags import bag_matrix, unit_rows
+from ctxsim_hf.text.letter_ngrams import letter_ngrams
 from ctxsim_hf.text.tokenized import TokenizedSentences
 from ctxsim_hf.train import loop
 
@@ -296,7 +297,8 @@ def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path:
     np.testing.assert_allclose(np.linalg.norm(states, axis=1), 8, rtol=1e-9)
     assert not states[[0, 2], :-2].any()
     found = cosine_matrix(states[4:, :-2])
-    letters = letter_vectors([token.replace("▁", " ") + " " for token in tokens[4:]])
+    held, _ = bag_matrix([letter_ngrams(token.replace("▁", " ") + " ") for token in tokens[4:]])
+    letters = unit_rows(held)
     shared, different = (letters @ letters.T).toarray(), ~np.eye(len(found), dtype=bool)
     spelled = np.array([not token.startswith("<") for token in tokens[4:]])
     different &= spelled & spelled[:, None]

@@ -88,8 +88,8 @@ def test_cosines_by_brute_force(letters: LetterCosine) -> None:
     assert letters.similarity(first, second) == pytest.approx(expected)
 
 
-def test_vectors_have_length_1() -> None:
-    vectors = letter_vectors([" cat ", "s ", " a ", " cat "])
+def test_vectors_have_length_1(letters: LetterCosine) -> None:
+    vectors = letter_vectors([" cat ", "s ", " a ", " cat "], letters.counts)
     assert np.asarray((vectors * vectors).sum(axis=1)) == pytest.approx([1, 1, 1, 1])
     assert (vectors[[0]] != vectors[[3]]).nnz == 0
 

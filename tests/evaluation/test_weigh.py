@@ -1,0 +1,76 @@
+"""Weights of signals chosen by the yardstick: a planted signal wins, and what was chosen is what an origin uses."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planted import PlantedCorpus
+
+from ctxsim_hf import OriginSimilarity
+from ctxsim_hf.evaluation.label_free import SPLIT, held_out_documents
+from ctxsim_hf.evaluation.weigh import choose
+from ctxsim_hf.evaluation.yardstick import yardstick
+from ctxsim_hf.origin.chosen_weights import ChosenWeights
+from ctxsim_hf.runtime.errors import UserError
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, planted: Path) -> Path:
+    """Chunks with held-out documents, and an origin whose models are of another corpus."""
+    from ctxsim_hf.cli import main
+
+    folder = tmp_path_factory.mktemp("weigh")
+    PlantedCorpus().write(folder / "texts.jsonl", documents=200)
+    words = ["chunk", "--corpus", folder / "texts.jsonl", "--held-out", 0.3, "--output", folder / "chunks"]
+    assert main([str(word) for word in words]) == 0
+    shutil.copytree(planted / "origin", folder / "origin")
+    return folder
+
+
+def test_what_is_chosen_is_what_counts(ctxsim: Run, folder: Path) -> None:
+    code, out, err = ctxsim("weigh", "--origin", folder / "origin", "--chunks", folder / "chunks", "--pairs", 100)
+    assert code == 0, err
+    chosen = ChosenWeights.load(folder / "origin")
+    assert chosen is not None and max(chosen.signals.values()) == 1 and set(chosen.alone) == {"cloze", "words"}
+    assert chosen.yardstick >= max(chosen.alone.values()) - 0.003
+    assert "chosen: " in out and f"{100 * chosen.yardstick:.1f}" in out
+    origin = OriginSimilarity.from_pretrained(folder / "origin")
+    assert origin.settings.signals == chosen.signals
+    overridden = OriginSimilarity.from_pretrained(folder / "origin", signals={"words": 1})
+    assert overridden.settings.signals == {"words": 1} and overridden.signature != origin.signature
+
+
+class Planted:
+    """A signal that knows the labels of the questions, up to noise, and nothing of other pairs."""
+
+    def __init__(self, labels: np.ndarray, noise: float) -> None:
+        self.labels, self.noise = labels, noise
+
+    def similarity(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
+        labels = self.labels if len(first) == len(self.labels) else np.zeros(len(first))
+        return np.asarray(labels + self.noise * np.random.default_rng(0).normal(size=len(first)))
+
+
+def test_a_signal_earns_its_place(folder: Path) -> None:
+    questions = yardstick(held_out_documents(str(folder / "chunks")), SPLIT, 100)
+    labels = np.concatenate([question.scores for question in questions.questions])
+    origin = OriginSimilarity.from_pretrained(folder / "origin", signals={"cloze": 1, "words": 1})
+    origin.signals = {"knows": Planted(labels, 0.01), "guesses": Planted(np.zeros(len(labels)), 1.0)}
+    chosen = choose(origin, questions)
+    assert chosen.signals == {"knows": 1.0} and chosen.yardstick == chosen.alone["knows"] == 1
+    assert abs(chosen.alone["guesses"] - 0.5) < 0.1
+
+
+def test_damaged_weights_are_refused(folder: Path, tmp_path: Path) -> None:
+    origin = tmp_path / "origin"
+    shutil.copytree(folder / "origin", origin)
+    ChosenWeights({"words": 1.0}, 0.6, {"words": 0.6}, 100).save(origin)
+    about = json.loads((origin / "weights.json").read_text())
+    (origin / "weights.json").write_text(json.dumps(about | {"signals": {"words": 2.0}}))
+    with pytest.raises(UserError, match="choose again with ctxsim weigh"):
+        OriginSimilarity.from_pretrained(origin)
