@@ -228,7 +228,10 @@ def _save_thresholds(seeds: Sequence[System], answers: Sequence[Answers], result
 
 
 def _has_folder(system: System) -> bool:
-    return system.kind in ("surrogate", "origin") and Path(system.where).is_dir()
+    """Return whether a system has a folder to write into: one that is no part of another, such as an origin's copy."""
+    if system.kind not in ("surrogate", "origin") or not Path(system.where).is_dir():
+        return False
+    return not any((place / STAGE_FILE).exists() for place in Path(system.where).resolve().parents)
 
 
 def _stage(system: System) -> dict[str, Any]:

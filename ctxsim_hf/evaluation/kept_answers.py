@@ -21,9 +21,8 @@ from ctxsim_hf.evaluation.examples import Examples, PairExamples
 from ctxsim_hf.evaluation.results import Answers
 from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.systems import System, SystemResources
+from ctxsim_hf.runtime.checks import UNDER_WAY
 from ctxsim_hf.runtime.files import digest_file, writing
-
-FOLDER = "unfinished"
 
 
 class KeptAnswers:
@@ -35,7 +34,7 @@ class KeptAnswers:
     """
 
     def __init__(self, output: str | None, resources: SystemResources, tasks: Sequence[Examples]) -> None:
-        self._folder = None if output is None else Path(output) / FOLDER
+        self._folder = None if output is None else Path(output) / UNDER_WAY
         chunks = None if resources.chunks is None else _describe_path(Path(resources.chunks))
         self._asked = [
             *(asdict(resources.origin_settings), chunks, str(resources.data_root), __version__, version("torch")),

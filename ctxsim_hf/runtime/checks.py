@@ -32,6 +32,7 @@ LOADABLE_NAMES = frozenset({"vocab.txt", "merges.txt"})
 ADDED_LATER = frozenset(
     {"stage.json", "results.json", "results.md", "results.png", "scores.npy", "thresholds.json", "weights.json"}
 )
+UNDER_WAY = "unfinished"  # folder in which an evaluation keeps what it has so far; nothing is loaded from it
 SETTLED = 2.0  # seconds after which a further change must show in the time of change, on any file system
 
 _passed: set[str] = set()  # digests of what passed in this process
@@ -106,6 +107,8 @@ def other_files(folder: Path, files: Collection[str]) -> Iterator[str]:
         links = [name for name in folders if Path(place, name).is_symlink()]
         for name in sorted([*names, *links]):
             found = Path(place, name).relative_to(folder).as_posix()
+            if found.startswith(f"{UNDER_WAY}/"):
+                continue
             if found not in files and found not in ADDED_LATER and not name.startswith(".") and name != "stage.log":
                 yield found
 

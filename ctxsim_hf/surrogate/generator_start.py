@@ -99,7 +99,7 @@ def _letters(tokens: Sequence[str], frequencies: torch.Tensor, size: int) -> tor
     marks_continuations = any(token.startswith(CONTINUES) for token in tokens)
     held, _ = bag_matrix([letter_ngrams(_bounded(token, marks_continuations)) for token in tokens])
     in_sentences = (frequencies * TOKENS_PER_SENTENCE).clamp(max=1)
-    ngram_idf = -np.log((held.T @ in_sentences.numpy()).clip(1e-9, 1)).clip(min=MIN_NGRAM_IDF)
+    ngram_idf = np.log(1 / (held.T @ in_sentences.numpy()).clip(1e-9, 1)).clip(min=MIN_NGRAM_IDF)
     letters = unit_rows(csr_array(held @ diags_array(ngram_idf)))
     directions = np.random.default_rng(0).standard_normal((letters.shape[1], size))
     idf = -in_sentences.log()

@@ -29,7 +29,7 @@ HARVEST_OBJECTIVES = ("pairs", "cross")  # those that train on a harvest
 TEACHER = "teacher"  # trains on the vectors of an origin
 OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
 ENCODER, STATIC = KINDS = ("encoder", "static")
-STATIC_SIZE, STATIC_RATE = 768, 5e-4  # width of a new static surrogate, and its learning rate
+STATIC_SIZE, STATIC_RATE = 1024, 5e-4  # width of a new static surrogate, and its learning rate
 STATIC_LETTERS = (
     1.5  # strength of the letters in one, best on Hausa, Romanian and health questions: docs/experiments.md
 )

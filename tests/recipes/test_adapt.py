@@ -26,10 +26,10 @@ BIN = Path(sys.executable).parent
 def test_the_steps_follow_from_the_arguments() -> None:
     steps = plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
     verbs = [step.verb for step in steps]
-    trained = ["train generator", "index", "harvest", "train surrogate"]
-    assert verbs == ["chunk", "train-tokenizer", *trained, "evaluate", "card", "card"]
+    taught = ["train generator", "index", "weigh", "harvest-vectors", "train surrogate"]
+    assert verbs == ["chunk", "train-tokenizer", *taught, "evaluate", "harvest", "card", "card"]
     assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
-    for name, minutes in (("generator", 8), ("surrogate", 3.4)):
+    for name, minutes in (("generator", 9), ("surrogate", 4)):
         assert steps[verbs.index(f"train {name}")].values["max_train_minutes"] == minutes
     assert all(sum(shares.values()) < 1 for shares in SHARES.values())  # something is left for stages without a limit
     assert steps == plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
@@ -41,19 +41,20 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     words = (*words, "--workers", 1, "--output", tmp_path / "out")
     code, said, progress = ctxsim(*words)
     assert code == 0, progress
-    assert "surrogate-tiny" in said and "tfidf" in said
+    assert "surrogate-tiny" in said and "| tfidf |" in said and "| teacher |" in said
+    assert said.count("\n? ") == 3 and ("Use it" in said or "no better than" in said or "Do not use it" in said)
     assert "documents" in progress  # what came of each stage
     assert f"ctxsim train generator --chunks {tmp_path / 'out/chunks'}" in progress
     encoder = SentenceEncoder.from_pretrained(tmp_path / "out/ctxsim/surrogate-tiny")
     assert encoder.similarity(["Nosidi ranusi."], ["Nosidi ranusi."])[0] == pytest.approx(1, abs=1e-5)
     results = json.loads((tmp_path / "out/ctxsim/surrogate-tiny/results.json").read_text())
     assert results
-    assert "| adjacent | held_out |" in (tmp_path / "out/ctxsim/surrogate-tiny/README.md").read_text()
+    assert "| yardstick | held_out |" in (tmp_path / "out/ctxsim/surrogate-tiny/README.md").read_text()
 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     code, again, progress = ctxsim(*words)
     assert (code, again) == (0, said)
-    assert progress.count("exists already") == 9
+    assert progress.count("exists already") == 11
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     adapted = adapt(tmp_path / "texts.jsonl", preset="tiny", minutes=0.2, workers=1, output=tmp_path / "out")
     assert f"{adapted}\n" == said and adapted.origin == tmp_path / "out/ctxsim/origin-tiny"
@@ -63,8 +64,8 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
 
 
 def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
-    """Where there are fewer sentences than minutes allow for, fewer pairs are harvested; what cannot be judged at the
-    end is refused at the beginning."""
+    """Where there are fewer sentences than asked for, all are learned from; what cannot be judged at the end is refused
+    at the beginning."""
     PlantedCorpus().write(tmp_path / "texts.jsonl", documents=100)
     words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1)
     code, _, err = ctxsim(*words, "--held-out", 0.001, "--output", tmp_path / "none")
@@ -72,8 +73,8 @@ def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "none/tokenizer").exists()
     code, _, err = ctxsim(*words, "--held-out", 0.2, "--output", tmp_path / "out")
     assert code == 0, err
-    record = json.loads((tmp_path / "out/pairs/stage.json").read_text())
-    assert 100 <= sum(record["counts"]["pairs"].values()) < record["arguments"]["pairs"]
+    record = json.loads((tmp_path / "out/vectors/stage.json").read_text())
+    assert 100 <= sum(record["counts"]["sentences"].values()) < record["arguments"]["sentences"]
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, TokenizersBackend
 
 from ctxsim_hf import OriginSimilarity, SentenceEncoder
+from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.recipes import reading_speed
 from ctxsim_hf.recipes.adapt import AdaptArguments, plan
 from ctxsim_hf.recipes.budget import BACKGROUND, Budget
@@ -62,25 +63,33 @@ def arguments(**values: Any) -> AdaptArguments:
 
 def test_the_steps_with_a_language_model() -> None:
     steps = {step.verb: step.values for step in plan(arguments(context_model="some/lm"), speed=10)}
-    assert list(steps) == ["chunk", "train-tokenizer", "index", "harvest", "train surrogate", "evaluate", "card"]
+    taught = ["index", "weigh", "harvest-vectors", "train surrogate", "evaluate", "harvest"]
+    assert list(steps) == ["chunk", "train-tokenizer", *taught, "card"]
     assert steps["index"]["context_model"] == ["some/lm"] and not steps["index"].get("generator")
-    assert steps["harvest"]["signals"] == ["cloze=1", "words=0.2"] and steps["harvest"]["mode"] == "group"
-    assert steps["train surrogate"]["token_embeddings"] == "some/lm"
-    assert steps["train-tokenizer"]["vocab_size"] == 3600  # 0.15 of 20 minutes, two words for a sentence
+    assert steps["weigh"]["signals"] == ["cloze", "words"] and steps["harvest"]["mode"] == "group"
+    assert steps["train surrogate"]["token_embeddings"] == "some/lm" and steps["train surrogate"]["kind"] == "static"
+    assert steps["train-tokenizer"]["vocab_size"] == 3360  # 0.14 of 20 minutes, two words for a sentence
+    assert steps["harvest-vectors"]["sentences"] == 3600  # 0.3 of 20 minutes
+    # The weights are chosen and the end is judged by the same sentences, which the language model reads once.
+    assert (
+        steps["weigh"]["pairs"] == steps["evaluate"]["limit"] and steps["weigh"]["cache"] == steps["evaluate"]["cache"]
+    )
     slower = {step.verb: step.values for step in plan(arguments(context_model="some/lm"), speed=1)}
     assert slower["harvest"]["pairs"] == pytest.approx(steps["harvest"]["pairs"] / 10, abs=1)
-    # A group of 64 sentences has 1651 pairs, and 0.35 of 20 minutes are 4200 sentences at this speed.
-    assert steps["harvest"]["pairs"] == pytest.approx(4200 * 1651 / 64, rel=0.01)
+    # A group of 64 sentences has 1651 pairs, and 0.05 of 20 minutes are 600 sentences at this speed.
+    assert steps["harvest"]["pairs"] == pytest.approx(600 * 1651 / 64, rel=0.01)
 
 
 def test_the_steps_with_an_encoder() -> None:
     steps = {step.verb: step.values for step in plan(arguments(start="some/encoder"))}
     assert "train generator" in steps and steps["index"]["encoder"] == "some/encoder"
-    assert steps["harvest"]["signals"] == ["contexts=1", "words=1", "encoder=1"]
+    assert steps["weigh"]["signals"] == ["words", "encoder"]  # a generator would flatter the yardstick
     assert steps["train surrogate"]["init"] == "some/encoder"
-    assert not steps["train surrogate"].keys() & {"tokenizer", "preset", "token_embeddings"}
+    assert not steps["train surrogate"].keys() & {"tokenizer", "preset", "token_embeddings", "kind"}
+    assert any(system.startswith("start=surrogate:") for system in steps["evaluate"]["systems"])
     both = plan(arguments(start="some/encoder", context_model="some/lm"), speed=10)
-    assert [step.verb for step in both][:3] == ["chunk", "index", "harvest"]  # each model has its own tokenizer
+    assert [step.verb for step in both][:3] == ["chunk", "index", "weigh"]  # each model has its own tokenizer
+    assert both[2].values["signals"] == ["cloze", "words", "encoder"]
 
 
 def test_a_background_has_bounds() -> None:
@@ -100,14 +109,15 @@ def test_labelled_by_a_language_model(ctxsim: Run, texts: Path, language_model: 
     assert code == 0, err
     assert not (tmp_path / "out/generator").exists()
     origin = OriginSimilarity.from_pretrained(tmp_path / "out/ctxsim/origin-tiny")
-    assert origin.settings.signals == {"cloze": 1.0, "words": 0.2}
+    chosen = ChosenWeights.load(tmp_path / "out/ctxsim/origin-tiny")
+    assert chosen is not None and origin.settings.signals == chosen.signals
     harvested = read_stage(tmp_path / "out/pairs")
-    assert harvested["inputs"]["settings"]["signals"] == {"cloze": 1.0, "words": 0.2}
+    assert harvested["inputs"]["settings"]["signals"] == chosen.signals
     speed = json.loads((tmp_path / "out/speed.json").read_text())["sentences_per_second"]
     assert harvested["arguments"]["pairs"] == Budget(0.1, speed).pairs
     # The speed is not measured again: what is recorded is what the steps follow from.
     code, again, err = ctxsim(*words)
-    assert (code, again) == (0, said) and err.count("exists already") == 9
+    assert (code, again) == (0, said) and err.count("exists already") == 11
     assert json.loads((tmp_path / "out/speed.json").read_text())["sentences_per_second"] == speed
     code, _, err = ctxsim(*(word for word in words if word not in ("--context-model", language_model)))
     assert code == 2 and f"context_model was {language_model}, now None. Choose another --output" in err
@@ -126,7 +136,8 @@ def test_started_from_an_encoder(ctxsim: Run, texts: Path, language_model: Path,
     assert json.loads((surrogate / "tokenizer.json").read_text())["model"]["type"] == "WordPiece"
     assert SentenceEncoder.from_pretrained(surrogate).encode(["Nosidi ranusi."]).shape == (1, 16)
     assert (tmp_path / "out/ctxsim/origin-tiny/signals/encoder/config.json").exists()
-    assert read_stage(tmp_path / "out/pairs")["inputs"]["settings"]["signals"]["encoder"] == 1.0
+    chosen = ChosenWeights.load(tmp_path / "out/ctxsim/origin-tiny")
+    assert chosen is not None and set(chosen.alone) == {"cloze", "words", "encoder"}
 
 
 @pytest.mark.parametrize(
