@@ -67,6 +67,11 @@ class KeptAnswers:
                 self._folder.rmdir()
 
 
+def is_under_way(output: str | Path) -> bool:
+    """Return whether an evaluation that was killed has kept answers here."""
+    return (Path(output) / FOLDER).is_dir()
+
+
 def _load(path: Path) -> Answers:
     with np.load(path, allow_pickle=False) as stored:
         about: dict[str, Any] = json.loads(str(stored["about"]))

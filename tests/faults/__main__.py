@@ -48,8 +48,7 @@ def _run(root: Path, arguments: argparse.Namespace) -> int:
     print(f"made folders of every kind in {time.monotonic() - start:.0f} s", flush=True)
     bad = 0
     if arguments.attempts is not None:
-        from faults.attempts import lost, tracebacks, trust, wrong_answers  # noqa: F401
-        from faults.attempts.attempt import try_all
+        from faults.attempts import try_all
 
         return 1 if try_all(root, arguments.attempts) else 0
     if arguments.damages:

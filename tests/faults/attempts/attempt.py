@@ -14,6 +14,7 @@ from ctxsim_hf.runtime.errors import UserError
 from faults.children import Outcome, command, run
 
 SHOWN = 300  # characters of what was printed
+LINE, TRACEBACK = "plain line", "traceback"  # the row of all that should be one plain line, and was a traceback
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,18 @@ class Attempt:
 ATTEMPTS: list[Attempt] = []
 
 
+def cut(path: Path) -> None:
+    """Cut a file in half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path: Path, place: int | None = None) -> None:
+    """Flip a bit in the middle of a file, or elsewhere."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 if place is None else place] ^= 4
+    path.write_bytes(data)
+
+
 def attempt(
     row: str, what: str, before: str, *, refused: str | None = None, answer: str | None = None
 ) -> Callable[[Callable[[Place], str]], Callable[[Place], str]]:
@@ -98,14 +111,13 @@ def try_all(root: Path, rows: Sequence[str] | None = None) -> int:
     """Try everything again, print a table in Markdown, and return how many did not end as they must."""
     bad = 0
     print("| row | tried | once | now |\n|---|---|---|---|")
-    for attempt_ in ATTEMPTS:
-        if rows and attempt_.row not in rows:
-            continue
+    tried = [attempt_ for attempt_ in ATTEMPTS if not rows or attempt_.row in rows]
+    for attempt_ in sorted(tried, key=lambda attempt_: int(attempt_.row) if attempt_.row.isdecimal() else 99):
         good, said = attempt_.try_again(root)
         bad += not good
         flag = "" if good else "**WRONG** "
         print(f"| {attempt_.row} | {attempt_.what} | {attempt_.before} | {flag}{said} |", flush=True)
-    print(f"\n{len(ATTEMPTS) if not rows else 'some'} attempts, {bad} of them ended as they must not")
+    print(f"\n{len(tried)} attempts, {bad} of them ended as they must not")
     return bad
 
 

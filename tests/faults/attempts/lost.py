@@ -1,26 +1,16 @@
 """Data that was lost."""
 
+import os
 import threading
 from pathlib import Path
 
-from ctxsim_hf.runtime.errors import UserError
+import numpy as np
 from small_harvest import contents
 
-from faults.attempts.attempt import Place, attempt
+from ctxsim_hf.runtime.errors import UserError
+from faults.attempts.attempt import Place, attempt, cut
 from faults.folders import commands
 from faults.kills import NEIGHBOURS
-
-
-def cut(path: Path) -> None:
-    """Cut a file in half."""
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def flip(path: Path, place: int | None = None) -> None:
-    """Flip a bit in the middle of a file, or elsewhere."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2 if place is None else place] ^= 4
-    path.write_bytes(data)
 
 
 def _add_to_damaged(place: Place, name: str, delete: bool = False) -> str:
@@ -49,7 +39,7 @@ for name in ("ends.i64", "vectors.f32", "sentences.utf8"):
         f"`search --add` to an index whose `{name}` is cut in half",
         "wiped it, or filled it up with zeros, and said that all is well",
         refused=f"{name}' is damaged: expected .* bytes, found .*; remove the index and add its sentences again",
-    )(lambda place, name=name: _add_to_damaged(place, name))  # type: ignore[misc]
+    )(lambda place, name=name: _add_to_damaged(place, name))
 attempt(
     "1", "the same without `index.json`", "wiped it", refused="has vectors.f32 but no index.json; remove the index"
 )(lambda place: _add_to_damaged(place, "index.json", delete=True))
@@ -94,6 +84,22 @@ def _foreign(place: Place) -> str:
     return place.run("chunk", "--corpus", place.root / "texts.jsonl", "--output", chunks, "--overwrite")
 
 
+@attempt(
+    "2",
+    "`evaluate --output` of a folder with a `results.md` of the user",
+    "replaced it",
+    refused="results.md' was not written by ctxsim evaluate and would be replaced; move it away",
+)
+def _results(place: Place) -> str:
+    (place.here / "results.md").write_text("mine")
+    free = ("--label-free", "--chunks", place.root / "chunks", "--limit", 20)
+    try:
+        return place.run("evaluate", "tfidf", *free, "--output", place.here)
+    finally:
+        if (place.here / "results.md").read_text() != "mine":
+            raise RuntimeError("it was replaced")
+
+
 def _same(place: Place, *words: object) -> str:
     path = place.here / "lines.tsv"
     path.write_text("".join(f"A sentence of five words, {number}.\tAnother.\n" for number in range(9)))
@@ -113,7 +119,7 @@ for words in (
 ):
     attempt(
         "3", f"`{' '.join(words)}`", "overwrote the input", refused="is read and would be overwritten; choose another"
-    )(lambda place, words=words: _same(place, *words, "--surrogate", place.root / "surrogate"))  # type: ignore[misc]
+    )(lambda place, words=words: _same(place, *words, "--surrogate", place.root / "surrogate"))
 
 
 @attempt(
@@ -121,8 +127,6 @@ for words in (
 )
 def _two_encoders(place: Place) -> str:
     """The first reads a pipe that stays open; it has rows of its own, and keeps them."""
-    import os
-
     pipe, output = place.here / "pipe", place.here / "out.npy"
     os.mkfifo(pipe)
     words = ("encode", "--surrogate", place.root / "surrogate", "--output", output)
@@ -138,8 +142,6 @@ def _two_encoders(place: Place) -> str:
         except UserError as error:
             refusal = error
     first.join()
-    import numpy as np
-
     if np.load(output).shape[0] != 40:
         raise RuntimeError("the first has other rows")
     raise refusal

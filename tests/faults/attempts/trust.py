@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from faults.attempts.attempt import Place, attempt
+from faults.attempts.attempt import TRACEBACK, Place, attempt
 
 
 def stranger(folder: Path) -> Path:
@@ -122,9 +122,12 @@ import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         body = ANSWER(self)
-        self.send_response(STATUS); self.send_header("Content-Type", "application/json")
-        self.send_header("X-Error-Message", str(self.headers["Authorization"]) + " is bad"); self.send_header("Content-Length", str(len(body)))
-        self.end_headers(); self.wfile.write(body.encode())
+        self.send_response(STATUS)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-Error-Message", str(self.headers["Authorization"]) + " is bad")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
     do_POST = do_GET
     def log_message(self, *words): pass
 server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
@@ -157,7 +160,7 @@ def _echo(place: Place) -> str:
 
 
 @attempt(
-    "lines", "`publish` to a Hub that answers `{}`", "traceback", refused="the server did not answer as a Hub would"
+    "lines", "`publish` to a Hub that answers `{}`", TRACEBACK, refused="the server did not answer as a Hub would"
 )
 def _empty(place: Place) -> str:
     return _publish_to(place, 200, "(lambda self: '{}')")
