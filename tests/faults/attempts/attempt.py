@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 from ctxsim_hf.runtime.errors import UserError
@@ -31,6 +32,11 @@ class Place:
     def run(self, *words: object) -> str:
         """Run a command line in this process and return what it prints; its error is raised."""
         return command(words)()
+
+    def words(self, line: str) -> list[str]:
+        """Split a command line; $R is the folder of made things, $H the new one, $LONG a name of 300 letters."""
+        named = {"$R": str(self.root), "$H": str(self.here), "$LONG": "x" * 300, "''": ""}
+        return [reduce(lambda word, name: word.replace(name, named[name]), named, word) for word in line.split(" ")]
 
     def shell(self, line: str, **environment: str) -> str:
         """Run a line of bash and return what it prints; raise the last line of errors if it fails."""
@@ -65,7 +71,9 @@ class Attempt:
             good = outcome.how == self.how and re.search(self.pattern, said) is not None
             if outcome.how == "traceback":
                 said = said.splitlines()[-1]
-            return good, _shown(outcome, said.replace(f"{place.here}/", "").replace(f"{root}/", ""))
+            return good, _shown(
+                outcome, said.replace(f"{place.here}/", "").replace(f"{root}/", "").replace(str(root), "ROOT")
+            )
 
 
 ATTEMPTS: list[Attempt] = []
@@ -97,14 +105,18 @@ def attempt(
 
 
 def refuse_commands(row: str, before: str, cases: Sequence[tuple[str, str]]) -> None:
-    """Add command lines that must be refused with words that match; $R is the folder of made things, $H a new one."""
+    """Add command lines that must be refused with words that match; see `Place.words`."""
     for line, pattern in cases:
 
         def function(place: Place, line: str = line) -> str:
-            words = line.replace("$R", str(place.root)).replace("$H", str(place.here)).split(" ")
-            return place.run(*("" if word == "''" else word for word in words))
+            return place.run(*place.words(line))
 
-        attempt(row, f"`{line.replace('$R/', '').replace('$H/', '')}`", before, refused=pattern)(function)
+        attempt(row, f"`{without_places(line)}`", before, refused=pattern)(function)
+
+
+def without_places(line: str) -> str:
+    """Return a command line as it is shown."""
+    return line.replace("$R/", "").replace("$H/", "").replace("$R", "ROOT").replace("|", "\\|")
 
 
 def try_all(root: Path, rows: Sequence[str] | None = None) -> int:
@@ -123,6 +135,6 @@ def try_all(root: Path, rows: Sequence[str] | None = None) -> int:
 
 def _shown(outcome: Outcome, said: str) -> str:
     text = " ".join(said.split())
-    text = text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+    text = text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} ... {text[-SHOWN // 2 :]}"
     text = text.replace("|", "\\|").replace("`", "'")
     return f"`{text}`" if outcome.how in ("refused", "answer") else f"{outcome.how}: `{text}`"

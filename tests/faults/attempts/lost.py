@@ -63,7 +63,7 @@ def _neighbours(place: Place) -> str:
 @attempt(
     "2",
     "`chunk --output out` beside a folder `out.ctxsim-partial` of the user",
-    "",
+    "not tried",
     refused="out.ctxsim-partial' was not made by ctxsim, which needs this name; move it away and run again",
 )
 def _our_name(place: Place) -> str:

@@ -2,7 +2,7 @@
 
 import json
 
-from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt, cut
+from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt, cut, without_places
 from faults.folders import commands
 
 
@@ -61,32 +61,30 @@ for kind, name, content in (
     )
 
 
-def _cut_weights(place: Place, kind: str, *words: str) -> str:
+def _cut_weights(place: Place, kind: str, line: str) -> str:
     """Name a folder without stage.json, whose weights are cut in half, where a command opens a model."""
     folder = place.copy(kind)
     (folder / "stage.json").unlink(missing_ok=True)
     cut(folder / "model.safetensors")
-    line = " ".join(words).replace("MODEL", str(folder))
-    named = {"$R": str(place.root), "$H": str(place.here)}
-    return place.run(*("".join(named.get(part, part) for part in word.split("|")) for word in line.split()))
+    return place.run(*(word.replace("MODEL", str(folder)) for word in place.words(line)))
 
 
-INDEX = "index --chunks $R|/chunks --output $H|/out"
-PAIRS = "train surrogate --pairs $R|/pairs --tokenizer $R|/tokenizer --output $H|/out"
-FREE = "--label-free --chunks $R|/chunks --limit 20"
+INDEX = "index --chunks $R/chunks --output $H/out"
+PAIRS = "train surrogate --pairs $R/pairs --tokenizer $R/tokenizer --output $H/out"
+FREE = "--label-free --chunks $R/chunks --limit 20"
 for kind, line in (
     ("surrogate", f"{PAIRS} --init MODEL --max-steps 1"),
     ("generator", f"{PAIRS} --token-embeddings MODEL --preset tiny --max-steps 1"),
     ("generator", f"{INDEX} --generator MODEL"),
-    ("discriminator", f"{INDEX} --generator $R|/generator --discriminator MODEL"),
+    ("discriminator", f"{INDEX} --generator $R/generator --discriminator MODEL"),
     ("language-model", f"{INDEX} --context-model MODEL"),
-    ("surrogate", f"{INDEX} --generator $R|/generator --encoder MODEL"),
+    ("surrogate", f"{INDEX} --generator $R/generator --encoder MODEL"),
     ("surrogate", f"evaluate surrogate:MODEL {FREE}"),
     ("surrogate", f"evaluate st:MODEL {FREE}"),
     ("surrogate", f"evaluate bertscore:MODEL {FREE}"),
-    ("surrogate", "duplicates --surrogate MODEL --input $R|/lines.txt"),
+    ("surrogate", "duplicates --surrogate MODEL --input $R/lines.txt"),
 ):
-    shown = line.replace("$R|/", "").replace("$H|/", "").replace(f" {FREE}", " ...")
+    shown = without_places(line.replace(f" {FREE}", " ..."))
     attempt(
         LINE,
         f"`{shown}`, a {kind} without stage.json whose weights are cut",

@@ -86,7 +86,7 @@ refuse_commands(
         (f"{CHUNK} .", "expected the name of a folder to write, got '.'"),
         (f"{CHUNK} /", "expected the name of a folder to write, got '/'"),
         (f"{CHUNK} ''", "expected the name of a folder to write, got ''"),
-        (f"{CHUNK} $H/{'x' * 300}", "File name too long"),
+        (f"{CHUNK} $H/$LONG", "File name too long"),
         (f"{CHUNK} /proc/out", "cannot make the folder '/proc/out.ctxsim-partial'"),
         ("chunk --corpus /proc/self/mem --output $H/out", "/proc/self/mem"),
         ("encode --surrogate $R/surrogate --input /proc/self/mem --output $H/out.npy", "cannot read '/proc/self/mem'"),
