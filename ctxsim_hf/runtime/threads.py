@@ -30,6 +30,20 @@ def no_spinning() -> Iterator[None]:
         _state.leave()
 
 
+@contextlib.contextmanager
+def torch_threads(number: int | None) -> Iterator[None]:
+    """Let torch compute with so many threads in this block, which only one thread of a process may enter; None leaves
+    their number as it is."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class _State:
     """The blocks that are active in this process, the limit on OpenBLAS, and the sleeping team."""
 
