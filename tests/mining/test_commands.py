@@ -126,7 +126,10 @@ def test_what_is_read_and_what_stands_beside_is_left_alone(surrogate: Path, tmp_
             ctxsim_hf.find_duplicates(surrogate, **{name: lines}, output=lines)
     ctxsim_hf.find_duplicates(surrogate, input=lines, threshold=0.9, output=tmp_path / "pairs.tsv")
     assert other.read_text() == "mine" and lines.read_text() == "\n".join(SENTENCES)
-    with WorkingFolder(tmp_path / "pairs.tsv"), pytest.raises(UserError, match="another run is writing into"):
+    with (
+        WorkingFolder(tmp_path / "pairs.tsv", "a file"),
+        pytest.raises(UserError, match="another run is writing into"),
+    ):
         ctxsim_hf.find_duplicates(surrogate, input=lines, threshold=0.9, output=tmp_path / "pairs.tsv")
 
 

@@ -117,5 +117,5 @@ def _kept_answers(place: Place) -> str:
 
 
 attempt(
-    LINE, "the same, with a flipped bit in what was kept", "not tried", answer="asked: First Second First Second $"
+    LINE, "the same, with a flipped bit in what was kept", "not tried", answer="asked: First Second First Second$"
 )(_kept_answers)
