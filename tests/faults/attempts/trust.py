@@ -159,9 +159,7 @@ def _echo(place: Place) -> str:
     return _publish_to(place, 400, "(lambda self: '{\"error\": \"' + self.headers['Authorization'] + ' is bad\"}')")
 
 
-@attempt(
-    "lines", "`publish` to a Hub that answers `{}`", TRACEBACK, refused="the server did not answer as a Hub would"
-)
+@attempt(LINE, "`publish` to a Hub that answers `{}`", TRACEBACK, refused="the server did not answer as a Hub would")
 def _empty(place: Place) -> str:
     return _publish_to(place, 200, "(lambda self: '{}')")
 
