@@ -15,6 +15,7 @@ from ctxsim_hf.runtime.errors import UserError
 from faults.children import Outcome, command, run
 
 SHOWN = 300  # characters of what was printed
+NOT_TRIED = "not tried"
 LINE, TRACEBACK = "plain line", "traceback"  # the row of all that should be one plain line, and was a traceback
 
 

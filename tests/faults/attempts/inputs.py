@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt, flip
+from faults.attempts.attempt import LINE, NOT_TRIED, TRACEBACK, Place, attempt, flip
 from faults.folders import SETTINGS
 
 
@@ -44,7 +44,7 @@ for line, said, before in (
     (
         'head -3 "$R/texts.jsonl" | ctxsim chunk --corpus - --output out | grep kept',
         "kept +3",
-        "not tried",
+        NOT_TRIED,
     ),
 ):
     shown = line.replace('"$R/', "").replace('"', "").replace("|", "\\|")

@@ -8,7 +8,7 @@ import numpy as np
 from small_harvest import contents
 
 from ctxsim_hf.runtime.errors import UserError
-from faults.attempts.attempt import Place, attempt, cut
+from faults.attempts.attempt import NOT_TRIED, Place, attempt, cut
 from faults.folders import commands
 from faults.kills import NEIGHBOURS
 
@@ -63,7 +63,7 @@ def _neighbours(place: Place) -> str:
 @attempt(
     "2",
     "`chunk --output out` beside a folder `out.ctxsim-partial` of the user",
-    "not tried",
+    NOT_TRIED,
     refused="out.ctxsim-partial' was not made by ctxsim, which needs this name; move it away and run again",
 )
 def _our_name(place: Place) -> str:
@@ -87,7 +87,7 @@ def _foreign(place: Place) -> str:
 @attempt(
     "2",
     "`evaluate --output` of a folder with a `results.md` of the user",
-    "replaced it",
+    NOT_TRIED,
     refused="results.md' was not written by ctxsim evaluate and would be replaced; move it away",
 )
 def _results(place: Place) -> str:
@@ -111,15 +111,15 @@ def _same(place: Place, *words: object) -> str:
             raise RuntimeError("the input was changed")
 
 
-for words in (
-    ("encode", "--input", "FILE", "--output", "FILE"),
-    ("similarity", "--pairs", "FILE", "--output", "FILE"),
-    ("duplicates", "--input", "FILE", "--output", "FILE"),
-    ("cluster", "--input", "FILE", "--output", "FILE"),
+for line, before in (
+    ("encode --input FILE --output FILE", "overwrote the input"),
+    ("similarity --pairs FILE --output FILE", NOT_TRIED),
+    ("duplicates --input FILE --output FILE", NOT_TRIED),
+    ("cluster --input FILE --output FILE", NOT_TRIED),
 ):
-    attempt(
-        "3", f"`{' '.join(words)}`", "overwrote the input", refused="is read and would be overwritten; choose another"
-    )(lambda place, words=words: _same(place, *words, "--surrogate", place.root / "surrogate"))
+    attempt("3", f"`{line}`", before, refused="is read and would be overwritten; choose another --output")(
+        lambda place, line=line: _same(place, *line.split(), "--surrogate", place.root / "surrogate")
+    )
 
 
 @attempt(

@@ -2,7 +2,7 @@
 
 import json
 
-from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt, cut, without_places
+from faults.attempts.attempt import LINE, NOT_TRIED, TRACEBACK, Place, attempt, cut, without_places
 from faults.folders import commands
 
 
@@ -88,7 +88,7 @@ for kind, line in (
     attempt(
         LINE,
         f"`{shown}`, a {kind} without stage.json whose weights are cut",
-        TRACEBACK,
+        NOT_TRIED,
         refused="^ctxsim .*expected a",
     )(lambda place, kind=kind, line=line: _cut_weights(place, kind, line))
 

@@ -116,6 +116,6 @@ def _kept_answers(place: Place) -> str:
     return f"asked: {(place.here / 'asked').read_text()}"
 
 
-attempt(
-    LINE, "the same, with a flipped bit in what was kept", "not tried", answer="asked: First Second First Second$"
-)(_kept_answers)
+attempt(LINE, "the same, with a flipped bit in what was kept", TRACEBACK, answer="asked: First Second First Second$")(
+    _kept_answers
+)

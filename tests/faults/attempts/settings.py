@@ -106,6 +106,12 @@ refuse_commands(
         (f"{TRAIN} --seed -1", "--seed must be at least 0 and below 4294967296, got -1"),
         (f"{TRAIN} --dropout 2", "--dropout must be at least 0 and below 1, got 2.0"),
         (f"{TRAIN} --direction all --heads 0", "--heads must be at least 1, got 0"),
+    ],
+)
+refuse_commands(
+    LINE,
+    "accepted and not used",
+    [
         (f"{TRAIN} --direction all --closed-form", "--closed-form is for --kind light"),
         ("similarity --surrogate $R/surrogate a b --output $H/x", "--output is for the scores of --pairs"),
     ],

@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from faults.attempts.attempt import TRACEBACK, Place, attempt
+from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt
 
 
 def stranger(folder: Path) -> Path:
