@@ -65,6 +65,7 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz))
 	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_mining
+	$(BIN)/python -m benchmarks.bench_busy $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --origin $(OUT)/ctxsim/origin-light --surrogate $(OUT)/ctxsim/surrogate-light)
 
 clean:                    ## remove the environment and what the demo made
 	rm -rf .venv demo benchmarks/results

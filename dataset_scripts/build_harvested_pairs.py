@@ -8,9 +8,9 @@ loads the dataset.
 """
 
 import json
+import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +30,12 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf import HarvestedPairs
 from ctxsim_hf.harvest.drawing import PAIR_SPLITS
 from ctxsim_hf.hub.cards import as_plain_text, corpora, same_documents
+from ctxsim_hf.runtime.checks import other_files
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.record import open_stage
+from ctxsim_hf.runtime.working import WorkingFolder
 
+CARD, PICTURE, DATA_FILE = "README.md", "scores.svg", re.compile(r"data/\w+-\d{5}-of-\d{5}\.parquet")
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 UNKNOWN_LICENCE = "The sentences are quoted from the corpora above, whose licences apply to them."
@@ -68,8 +71,12 @@ def main(words: Sequence[str]) -> str | None:
 def build(arguments: BuildArguments) -> None:
     """Write the dataset and its card."""
     output = Path(arguments.output)
-    if output.exists() and not (arguments.overwrite and (output / "scores.svg").exists()):
+    if output.exists() and not (arguments.overwrite and (output / PICTURE).exists()):
         raise UserError(f"{arguments.output!r} exists; choose another --output, or replace a dataset with --overwrite")
+    if foreign := [name for name in other_files(output, (CARD, PICTURE)) if not DATA_FILE.fullmatch(name)]:
+        raise UserError(
+            f"{arguments.output!r} holds files that this script did not write: {foreign[0]}; move them away"
+        )
     making = {} if arguments.origin is None else {"arguments": {"mode": arguments.mode}}
     builder = HarvestedPairs(
         config_name="full",
@@ -79,18 +86,18 @@ def build(arguments: BuildArguments) -> None:
         pairs=arguments.pairs,
         **making,
     )
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
-        builder.download_and_prepare(f"{scratch}/prepared", file_format="parquet", num_proc=arguments.num_proc)
-        folder = Path(scratch) / output.name
-        (folder / "data").mkdir(parents=True)
+    with WorkingFolder(output) as working:
+        working.discard()  # what a killed run left
+        prepared, data = working.partial / "prepared", working.partial / "data"
+        builder.download_and_prepare(str(prepared), file_format="parquet", num_proc=arguments.num_proc)
+        data.mkdir()
         for split in builder.info.splits:
-            found = sorted(Path(scratch).glob(f"prepared/{builder.name}-{split}*.parquet"))
+            found = sorted(prepared.glob(f"{builder.name}-{split}*.parquet"))
             for number, path in enumerate(found):
-                path.rename(folder / f"data/{split}-{number:05d}-of-{len(found):05d}.parquet")
-        _write_card(folder, arguments, builder)
-        shutil.rmtree(output, ignore_errors=True)
-        folder.rename(output)
+                path.rename(data / f"{split}-{number:05d}-of-{len(found):05d}.parquet")
+        shutil.rmtree(prepared)
+        _write_card(working.partial, arguments, builder)
+        working.finish()
 
 
 def _write_card(folder: Path, arguments: BuildArguments, builder: HarvestedPairs) -> None:
@@ -99,8 +106,8 @@ def _write_card(folder: Path, arguments: BuildArguments, builder: HarvestedPairs
     template = Path(__file__).with_name("harvested_pairs_card.md")
     card_data = _card_data(arguments, builder, files)
     card = DatasetCard.from_template(card_data, str(template), **_card_text(arguments, record))
-    (folder / "README.md").write_text(str(card), "utf-8")
-    (folder / "scores.svg").write_text(_picture(files, _ways(record)), "utf-8")
+    (folder / CARD).write_text(str(card), "utf-8")
+    (folder / PICTURE).write_text(_picture(files, _ways(record)), "utf-8")
 
 
 def _card_data(arguments: BuildArguments, builder: HarvestedPairs, files: Sequence[Path]) -> DatasetCardData:

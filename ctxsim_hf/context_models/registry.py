@@ -21,6 +21,7 @@ from ctxsim_hf.context_models.base import ContextModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import GGUF_SUFFIX
 from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.pretrained import explain_opening
 from ctxsim_hf.runtime.record import STAGE_FILE, check_if_stage, describe_stage
 
 GROUP = "ctxsim_hf.context_models"
@@ -91,7 +92,8 @@ def model_type_of(folder: Path) -> str:
 def load_context_model(folder: Path, device: str = "cpu") -> ContextModel:
     """Open the context model in a folder or a GGUF file, whatever its kind; refuse a damaged folder."""
     check_if_stage(folder)
-    return context_model_class(model_type_of(folder)).load(folder, device)
+    with explain_opening("a context model", folder):
+        return context_model_class(model_type_of(folder)).load(folder, device)
 
 
 def copy_context_model(folder: Path, target: Path) -> None:

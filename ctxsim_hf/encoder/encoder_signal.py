@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.pretrained import explain_opening
 
 Encode = Callable[[list[str]], np.ndarray]
 
@@ -27,7 +28,7 @@ class EncoderSignal:
 
         try:
             encoder = SentenceEncoder.from_pretrained(folder)
-        except (UserError, ValueError):  # transformers does not know every model that sentence-transformers opens
+        except UserError:  # transformers does not know every model that sentence-transformers opens
             return cls(_sentence_transformer(folder))
         return cls(lambda sentences: np.asarray(encoder.encode(sentences)))
 
@@ -57,9 +58,6 @@ def _sentence_transformer(folder: Path) -> Encode:
             f"{str(folder)!r} is not a surrogate, and opening it as another encoder needs sentence-transformers: "
             "pip install sentence-transformers"
         ) from error
-    try:
+    with explain_opening("a sentence encoder", folder):
         model = SentenceTransformer(str(folder), trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"expected a sentence encoder in {str(folder)!r}: {reason}") from error
     return lambda sentences: np.asarray(model.encode(sentences, show_progress_bar=False))

@@ -26,6 +26,7 @@ from ctxsim_hf.encoder.vector_file import VectorFile
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.runtime.parallel import ordered_map
+from ctxsim_hf.runtime.pretrained import explain_opening
 from ctxsim_hf.runtime.validation import Count, check_value
 from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence, check_sentences
 
@@ -81,6 +82,11 @@ class SentenceEncoder:
             num_threads (`int`, *optional*): Number of threads on a CPU. None keeps the default.
         """
         path = find_surrogate(surrogate)
+        with explain_opening("a surrogate", path):
+            return cls._open(path, device, num_threads)
+
+    @classmethod
+    def _open(cls, path: Path, device: str | None, num_threads: int | None) -> "SentenceEncoder":
         if (path / ONNX_SETTINGS).exists():
             if device not in (None, "cpu"):
                 raise UserError(f"an ONNX surrogate runs on the CPU, got the device {device!r}; leave it out")

@@ -18,9 +18,9 @@ from ctxsim_hf import __version__
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.evaluation.chosen_tasks import ChosenTasks
 from ctxsim_hf.evaluation.examples import Examples, Similarity
-from ctxsim_hf.evaluation.kept_answers import KeptAnswers
+from ctxsim_hf.evaluation.kept_answers import KeptAnswers, is_under_way
 from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
-from ctxsim_hf.evaluation.report import Report
+from ctxsim_hf.evaluation.report import Report, refuse_foreign_results
 from ctxsim_hf.evaluation.results import Answers, SystemResult, TaskResult, answer, judge, judge_answers
 from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.systems import System, SystemResources, describe_kinds
@@ -171,6 +171,8 @@ def run(arguments: EvaluateArguments) -> str:
     with ExitStack() as stack:
         for folder in arguments.written_folders(systems):
             stack.enter_context(writing_into(folder))
+        if arguments.output is not None and not is_under_way(arguments.output):
+            refuse_foreign_results(Path(arguments.output))
         return _evaluate(arguments, systems)
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import xxhash
@@ -47,7 +48,7 @@ class KeptAnswers:
             return compute()
         key = json.dumps([_describe_system(system), self._asked], sort_keys=True, default=str)
         path = self._folder / f"{xxhash.xxh3_128_hexdigest(key.encode('utf-8', 'surrogatepass'))}.npz"
-        with contextlib.suppress(OSError, ValueError, KeyError):  # none yet, or damaged
+        with contextlib.suppress(OSError, ValueError, KeyError, BadZipFile):  # none yet, or damaged
             return _load(path)
         answers = compute()
         about = {"remarks": list(answers.remarks), "signature": answers.signature, "settings": answers.settings}
@@ -63,6 +64,11 @@ class KeptAnswers:
                 path.unlink()
             with contextlib.suppress(OSError):  # it holds something else
                 self._folder.rmdir()
+
+
+def is_under_way(output: str | Path) -> bool:
+    """Return whether an evaluation that was killed has kept answers here."""
+    return (Path(output) / FOLDER).is_dir()
 
 
 def _load(path: Path) -> Answers:

@@ -24,9 +24,12 @@ from ctxsim_hf.evaluation.tables import (
     undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
-from ctxsim_hf.runtime.files import seal, write_json, writing
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json, seal, write_json, writing
 
 SCORES_FILE = "scores.npy"
+RESULTS_FILE = "results.json"
+WRITTEN = (RESULTS_FILE, "results.md", "results.png", SCORES_FILE)
 HEADINGS = {
     "spearman": "Spearman's correlation with people",
     "accuracy": "accuracy: how often the nearer of two sentences scores higher (by chance, 50)",
@@ -42,6 +45,18 @@ SECOND_TABLES = {
 }
 ALL_FIGURES = "All figures."  # heads the table that repeats those above with all intervals
 DIFFERENCES = "A star marks a significant difference: its paired 95 % interval excludes 0"
+
+
+def refuse_foreign_results(folder: Path) -> None:
+    """Refuse a folder with files of these names that no finished evaluation wrote."""
+    about = read_json(folder / RESULTS_FILE)
+    if isinstance(about, dict) and {"arguments", "results"} <= about.keys():
+        return
+    if found := [name for name in WRITTEN if (folder / name).exists()]:
+        raise UserError(
+            f"{str(folder / found[0])!r} was not written by ctxsim evaluate and would be replaced; move it away, or "
+            "choose another --output"
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +100,7 @@ class Report:
         with writing(folder / "results.md") as path:
             path.write_text(self.to_markdown(), "utf-8")
         no_plot = self.draw(folder / "results.png")
-        write_json(folder / "results.json", seal(about | self.to_json()))
+        write_json(folder / RESULTS_FILE, seal(about | self.to_json()))
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
 
     def scores(self) -> np.ndarray:

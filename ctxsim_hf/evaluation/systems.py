@@ -17,6 +17,7 @@ from ctxsim_hf.evaluation.word_counts import count_corpus, count_texts, find_cor
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
+from ctxsim_hf.runtime.pretrained import explain_opening
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -180,11 +181,8 @@ def _open_with_sentence_transformers(name: str, where: str) -> Any:
         library = importlib.import_module("sentence_transformers")
     except ImportError as error:
         raise UserError(f"{where!r} opens with sentence-transformers: pip install sentence-transformers") from error
-    try:
+    with explain_opening(f"a {name}", where):
         return getattr(library, name)(where, trust_remote_code=False)
-    except (OSError, ValueError) as error:  # which include every error of the Hub's client
-        reason = str(error).splitlines()[0]
-        raise UserError(f"expected a folder or an id on the Hub for {name}, got {where!r}: {reason}") from error
 
 
 def _rrf(where: str, resources: SystemResources) -> Similarity:

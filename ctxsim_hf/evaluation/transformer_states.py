@@ -10,6 +10,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from ctxsim_hf.encoder.modeling_surrogate import mean_pooling
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.pretrained import explain_opening
 
 SENTENCES_PER_BATCH = 64
 MAX_TOKENS = 512
@@ -25,12 +26,9 @@ class TransformerStates:
     """
 
     def __init__(self, model_id: str) -> None:
-        try:
+        with explain_opening("a transformer and its tokenizer", model_id):
             self.tokenizer = AutoTokenizer.from_pretrained(model_id, trust_remote_code=False)
             self.model, report = AutoModel.from_pretrained(model_id, output_loading_info=True, trust_remote_code=False)
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"expected a transformer and its tokenizer in {model_id!r}: {reason}") from error
         # Missing weights would be random, and no figure would say so.
         if missing := [key for key in report["missing_keys"] if "pooler" not in key]:
             raise UserError(f"{model_id!r} lacks {len(missing)} weights of {type(self.model).__name__}")

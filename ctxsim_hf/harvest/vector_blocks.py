@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.sparse import csr_array, hstack, issparse
 
 from ctxsim_hf.harvest.drawing import Drawing, Mix
@@ -17,6 +16,7 @@ from ctxsim_hf.origin.settings_arguments import OverrideArguments
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.threads import torch_threads
 
 # Half of a group is drawn at random, the other half are sentences near one of these.
 MIX = Mix(near=5, document=1, unrelated=2, farthest=16, random_share=1.0)
@@ -102,10 +102,9 @@ class VectorBlocks(FileBlocks):
 
     def run_block(self, name: str) -> None:
         """Compute the dense vectors of one file and write it."""
-        if self.num_threads is not None:
-            torch.set_num_threads(self.num_threads)
         texts = self.origin.index.texts(self._parts[name])
-        dense = [part for part in self._scaled(texts) if not issparse(part)]
+        with torch_threads(self.num_threads):
+            dense = [part for part in self._scaled(texts) if not issparse(part)]
         write_dense(self.folder / name, texts, np.hstack([np.zeros((len(texts), 0), np.float32), *dense]))
 
     def merge(self) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult
 
+from ctxsim_hf.evaluation.report import RESULTS_FILE
 from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.evaluation.tasks import TASKS
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_sealed
 from ctxsim_hf.runtime.record import STAGE_FILE
 
-RESULTS_FILE = "results.json"
 # Key of a row -> its name in a table, and on the Hub.
 METRICS = {
     "spearman": ("Spearman", "spearmanr"),

@@ -11,7 +11,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.mining.communities import find_communities
 from ctxsim_hf.mining.mining_arguments import MiningArguments, Threshold
-from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.working import writing_output
 from ctxsim_hf.text.html_page import escape, fragment, write_page
 
 SHOWN, SHOWN_IN_NOTEBOOK, SHOWN_ON_PAGE = 10, 30, 1000  # communities
@@ -89,7 +89,7 @@ class Communities:
         if str(path).endswith(".html"):
             write_page(path, "Communities", f"<h2>Communities</h2>{self._html(SHOWN_ON_PAGE)}")
             return
-        with writing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        with writing_output(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             file.writelines(self._json_lines() if str(path).endswith(".jsonl") else self._tab_lines())
 
     def _json_lines(self) -> Iterator[str]:

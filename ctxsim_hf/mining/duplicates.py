@@ -10,8 +10,8 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.mining.mining_arguments import MiningArguments, Threshold
 from ctxsim_hf.mining.pair_mining import mine_pairs
-from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.runtime.validation import Count
+from ctxsim_hf.runtime.working import writing_output
 from ctxsim_hf.text.html_page import escape, fragment, mark_differences, table, write_page
 
 SHOWN, SHOWN_IN_NOTEBOOK, SHOWN_ON_PAGE = 10, 50, 2000  # pairs
@@ -84,7 +84,7 @@ class Duplicates:
         if str(path).endswith(".html"):
             write_page(path, "Duplicates", f"<h2>Duplicates</h2>{self._html(SHOWN_ON_PAGE)}")
             return
-        with writing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        with writing_output(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             file.writelines(self._json_lines() if str(path).endswith(".jsonl") else self._tab_lines())
 
     def _json_lines(self) -> Iterator[str]:

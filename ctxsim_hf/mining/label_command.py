@@ -21,8 +21,8 @@ from ctxsim_hf.origin.signals import CONTEXTS, mix, open_signal
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.runtime.validation import Count, Seed
+from ctxsim_hf.runtime.working import writing_output
 from ctxsim_hf.text.signal import Signal
 
 COLUMNS = ("sentence1", "sentence2", "label", "similarity", "spread", "disagreement")
@@ -52,13 +52,17 @@ class LabelArguments(Arguments):
 
 def run(arguments: LabelArguments) -> str:
     """Write the table and return what to do with it."""
+    with writing_output(arguments.output) as path:
+        return _write_table(arguments, path)
+
+
+def _write_table(arguments: LabelArguments, path: Path) -> str:
     origin = OriginSimilarity.from_pretrained(arguments.origin)
     signals = _signals(origin, arguments.surrogate)
     drawing = Drawing(origin.index, MIX, TOKENS, arguments.seed)
     judged = _judge(origin, signals, drawing, arguments.candidates)
     chosen = choose_pairs(judged, arguments.number)
-    with writing(Path(arguments.output)) as path:
-        path.write_text("".join(_lines(origin, judged, chosen)), "utf-8")
+    path.write_text("".join(_lines(origin, judged, chosen)), "utf-8")
     return (
         f"{len(chosen)} of {len(judged.members)} pairs, those about which {', '.join(signals)} disagree most\n"
         f"Fill in the column label of {arguments.output}: {GUIDE}; leave it empty where you cannot tell. Then:\n"

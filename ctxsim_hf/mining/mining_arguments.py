@@ -22,6 +22,8 @@ from ctxsim_hf.mining.unrelated import UnrelatedPairs, rare_percentile
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count, CountOrZero, Seed
+from ctxsim_hf.runtime.working import WorkingFolder, refuse_same_file
+from ctxsim_hf.text.lines import is_pipe
 
 SOURCES = ("chunks", "corpus", "input")
 ENDINGS = (".jsonl", ".tsv", ".html")
@@ -64,6 +66,9 @@ class MiningArguments(Arguments):
         for name in self.output:
             if not str(name).endswith(ENDINGS):
                 raise UserError(f"--output must end in {', '.join(ENDINGS)}, got {str(name)!r}")
+            for read in filter(None, (self.corpus, self.input)):
+                if not is_pipe(read):
+                    refuse_same_file(read, name)
 
     def read(self) -> Sentences:
         """Read the different sentences."""
@@ -77,13 +82,14 @@ class MiningArguments(Arguments):
 
     @contextlib.contextmanager
     def vectors(self, sentences: Sentences) -> Iterator[np.ndarray]:
-        """Encode sentences into a file beside the first output, or a temporary one, which is removed in the end."""
+        """Encode sentences into a working folder beside the first output, or a temporary one; a killed run resumes."""
         with tempfile.TemporaryDirectory() as scratch:
-            first = Path(self.output[0]) if self.output else Path(scratch) / "sentences"
-            file = first.with_name(f"{first.name}.vectors.npy")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            yield encode_sentences(self.surrogate, sentences.texts, file, self.num_processes)
-            file.unlink()
+            first = self.output[0] if self.output else Path(scratch, "sentences")
+            with WorkingFolder(f"{first}.vectors") as working:
+                working.partial.mkdir(exist_ok=True)
+                file = working.partial / "vectors.npy"
+                yield encode_sentences(self.surrogate, sentences.texts, file, self.num_processes)
+                working.discard()
 
     def choose_threshold(self, vectors: np.ndarray) -> "Threshold":
         """Return the threshold that was given, or the one of a percentile of unrelated pairs."""

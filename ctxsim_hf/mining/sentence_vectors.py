@@ -26,7 +26,7 @@ def encode_sentences(encoder: str, sentences: Sequence[str], file: Path, num_pro
     """
     try:
         surrogate = SentenceEncoder.from_pretrained(encoder)
-    except (UserError, ValueError):  # transformers does not know every model that sentence-transformers opens
+    except UserError:  # transformers does not know every model that sentence-transformers opens
         _encode_parts(EncoderSignal.open(find_surrogate(encoder)), sentences, file)
         return np.load(file, mmap_mode="r", allow_pickle=False)
     return np.asarray(surrogate.encode(sentences, normalize_embeddings=True, output=file, num_processes=num_processes))

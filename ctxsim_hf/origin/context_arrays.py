@@ -24,6 +24,7 @@ from ctxsim_hf.origin.context_index import STORED, TOKENS, IndexSentences, open_
 from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, TOKENIZER, Layout
 from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.files import whole_folder, writing
+from ctxsim_hf.runtime.threads import torch_threads
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks, open_tokenized
 
@@ -77,16 +78,12 @@ class ContextArrays(FileBlocks):
         block = np.arange(start, min(self._chunks.num_chunks, start + self.chunks_per_block))
         models, sentences, width = self._opened
         contexts = Contexts(sentences, *self._chunks.neighbours(self._chunks.contexts_of(block), width))
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with torch_threads(1):
             arrays = {
                 f"{model_name}/{array_name}": array
                 for model_name, model in models.items()
                 for array_name, array in model.stored(contexts).items()
             }
-        finally:
-            torch.set_num_threads(threads)
         with writing(self.folder / name) as path, path.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 

@@ -113,7 +113,7 @@ class Adapted:
 
 def run(arguments: AdaptArguments) -> Adapted:
     """Run the steps that are not finished yet."""
-    folder, checks = arguments.folder, {"chunk": _check_held_out}
+    folder, checks = arguments.folder, {"chunk": _check_held_out, "index": _complete_origin}
     if arguments.start is not None:
         fetch_folder(arguments.start, "a sentence encoder")  # refuses a mistyped name at once
     with writing_into(arguments.output):
@@ -217,6 +217,13 @@ def _check_held_out(chunks: str) -> None:
             f"{number} of {counts['documents_kept']} documents are held out, but the evaluation needs {MIN_HELD_OUT}; "
             "hold out more of them, such as --held-out 0.1, in another --output"
         )
+
+
+def _complete_origin(origin: str) -> None:
+    """Measure what similarities mean, which `ctxsim index` does last, if a run was killed before it could."""
+    from ctxsim_hf.origin.background_thresholds import write_background_thresholds  # and with it torch
+
+    write_background_thresholds(origin)
 
 
 def _remember(arguments: AdaptArguments) -> None:

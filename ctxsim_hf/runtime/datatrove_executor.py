@@ -24,7 +24,7 @@ from datatrove.pipeline.base import PipelineStep
 
 from ctxsim_hf.runtime.blocks import Blocks, consecutive_share, missing_blocks
 from ctxsim_hf.runtime.files import many_writers
-from ctxsim_hf.runtime.working import final_output
+from ctxsim_hf.runtime.working import final_output, make_marked_folder
 
 JOB_FILE = "job_id"
 SECONDS_BETWEEN_LOOKS = 10.0  # at the queue of Slurm
@@ -77,6 +77,7 @@ class DatatroveExecutor:
     def __call__(self, work: Blocks, names: Sequence[str]) -> None:
         output = final_output(work.folder)
         logs = output.with_name(f"{output.name}.datatrove")
+        make_marked_folder(logs)
         job_file = logs / JOB_FILE
         if issubclass(self.executor_class, SlurmPipelineExecutor) and job_file.exists():
             _wait_for_job(job_file.read_text())

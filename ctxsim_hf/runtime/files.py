@@ -124,7 +124,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8")) if path.exists() else {}
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{str(path)!r} is damaged: {error}") from error
+        raise UserError(f"{str(path)!r} is damaged: {error}; restore it, or make its folder again") from error
 
 
 def seal(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,6 +88,8 @@ def _parse(text: str) -> dict[str, Any]:
     for key, kind in (("command", str), ("arguments", dict), ("inputs", dict), ("versions", dict)):
         if not isinstance(record[key], kind):
             raise TypeError(f"{key!r} is not of type {kind.__name__}")
+    if not isinstance(record.get("counts", {}), dict):
+        raise TypeError("'counts' is not of type dict")
     for description in record["files"].values():
         if not isinstance(description["bytes"], int) or not isinstance(description["xxh3_128"], str):
             raise TypeError("'files' does not describe files")

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from ctxsim_hf import __version__
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.checks import other_files
+from ctxsim_hf.runtime.checks import ADDED_LATER, other_files
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import TEMPORARY, describe_file, seal, write_json, writing
 from ctxsim_hf.runtime.record import LOG_FILE, STAGE_FILE, check_stage, read_stage
@@ -145,8 +145,8 @@ class Stage:
             if left.is_file():  # by a process that was killed
                 left.unlink(missing_ok=True)
         names = sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
-        # No log is recorded, also not those of stages inside this one.
-        kept = [name for name in names if name != STAGE_FILE and Path(name).name != LOG_FILE]
+        # No log is recorded, also not those of stages inside this one, nor what other commands may replace.
+        kept = [name for name in names if name not in ADDED_LATER and Path(name).name != LOG_FILE]
         files = {name: describe_file(self.folder / name) for name in kept}
         write_json(self.folder / STAGE_FILE, seal(self.recipe | {"counts": dict(counts), "files": files}))
         self.working.finish()

@@ -13,10 +13,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
+INTEL = "KMP_DUPLICATE_LIB_OK"
 KEEP_SECONDS = 1.0  # how long the sleeping team is kept for the next computation
 
 
@@ -28,6 +30,20 @@ def no_spinning() -> Iterator[None]:
         yield
     finally:
         _state.leave()
+
+
+@contextlib.contextmanager
+def torch_threads(number: int | None) -> Iterator[None]:
+    """Let torch compute with so many threads in this block, which only one thread of a process may enter; None leaves
+    their number as it is."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _State:
@@ -72,7 +88,12 @@ class _State:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> "ThreadpoolController":
+    is_set = INTEL in os.environ
+    from threadpoolctl import ThreadpoolController
+
+    if not is_set:  # which threadpoolctl sets when it is imported
+        os.environ.pop(INTEL, None)
     return ThreadpoolController().select(user_api="blas")
 
 

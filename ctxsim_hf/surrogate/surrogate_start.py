@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
-    AutoConfig,
     PreTrainedConfig,
     PreTrainedModel,
     RobertaConfig,
@@ -25,7 +24,7 @@ from ctxsim_hf.encoder.static_encoder import StaticConfig
 from ctxsim_hf.encoder.surrogate_folder import check_text
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_model
-from ctxsim_hf.runtime.pretrained import open_auto_tokenizer
+from ctxsim_hf.runtime.pretrained import explain_opening, open_auto_tokenizer, open_config
 from ctxsim_hf.surrogate.generator_start import TableSettings, start_as_mean, token_states, token_vectors
 from ctxsim_hf.surrogate.training_arguments import STATIC, SurrogateArguments
 from ctxsim_hf.surrogate.word_table import TokenTable
@@ -77,7 +76,8 @@ def _static_model(
 ) -> SurrogateModel:
     """Return a surrogate that is the mean of its tokens' vectors."""
     if arguments.init:
-        model: SurrogateModel = SurrogateModel.from_pretrained(arguments.init)
+        with explain_opening("a static model", arguments.init):
+            model: SurrogateModel = SurrogateModel.from_pretrained(arguments.init)
         if len(tokenizer) > model.config.vocab_size:
             check_vocabulary(model.config.vocab_size, tokenizer, f"the static model {arguments.init!r}")
         _check_same_tokens(arguments.init, tokenizer)
@@ -113,7 +113,7 @@ def _from_checkpoint(
     kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
 ) -> PreTrainedModel:
     name = str(arguments.init)
-    config = _read_config(name)
+    config = open_config(name)
     _check_start(kind, config, name)
     if len(tokenizer) > config.vocab_size:  # unused embeddings do no harm
         check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {name!r}")
@@ -126,7 +126,8 @@ def _from_checkpoint(
         )
     rates = [rate for rate in DROPOUT_NAMES if hasattr(config, rate)]
     changed = {} if arguments.dropout is None else dict.fromkeys(rates, arguments.dropout)
-    return kind.from_pretrained(name, dtype=torch.float32, **changed)
+    with explain_opening("a model", name):
+        return kind.from_pretrained(name, dtype=torch.float32, **changed)
 
 
 def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: str) -> None:
@@ -143,7 +144,8 @@ def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSe
     folder = fetch_model(name, expected, CausalContextModel.files)
     model_type = model_type_of(folder)
     if model_type == LightContextGeneratorConfig.model_type:
-        generator = LightContextGeneratorModel.from_pretrained(folder)
+        with explain_opening("a light generator", folder):
+            generator = LightContextGeneratorModel.from_pretrained(folder)
         check_vocabulary(generator.config.vocab_size, tokenizer, f"the checkpoint {name!r}")
         _check_same_tokens(name, tokenizer)
         return TokenTable.from_light_generator(generator)
@@ -169,14 +171,6 @@ def _set_token_embeddings(
         start_as_mean(model.base_model)
     else:
         own *= model.config.initializer_range
-
-
-def _read_config(name: str) -> Any:
-    try:
-        return AutoConfig.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--init {name!r} is neither a model's folder nor a model on the Hub: {reason}") from error
 
 
 def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from html import escape
 from pathlib import Path
 
-from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.working import writing_output
 from ctxsim_hf.text.words import word_spans, words
 
 STYLE = """
@@ -75,5 +75,5 @@ def write_page(path: str | Path, title: str, body: str) -> None:
         f'<!doctype html><html lang="en"><head>{head}<title>{escape(title)}</title>{scheme}</head>'
         f"<body>{fragment(body)}</body></html>\n"
     )
-    with writing(Path(path)) as temporary:
+    with writing_output(path) as temporary:
         temporary.write_text(text, "utf-8")

@@ -40,6 +40,16 @@ def test_any_system(data_root: Path) -> None:
         evaluate_similarity(LengthSimilarity(), ["sts"], data_root=data_root)
 
 
+def test_results_of_others_are_not_replaced(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
+    words = ("evaluate", "bm25", "--tasks", "stsb", "--data-root", data_root, "--output", tmp_path)
+    for name in ("results.md", "results.json"):
+        (tmp_path / name).write_text('"mine"')
+        code, _, err = ctxsim(*words)
+        assert code == 2 and f"{name}' was not written by ctxsim evaluate and would be replaced; move it away" in err
+        (tmp_path / name).unlink()
+    assert ctxsim(*words)[0] == ctxsim(*words)[0] == 0
+
+
 def test_one_table_and_the_files(ctxsim: Run, data_root: Path, tmp_path: Path) -> None:
     words = ("evaluate", "tfidf", "--baseline", "b=bm25", "--tasks", "stsb", "--data-root", data_root, "--cases", 1)
     code, out, err = ctxsim(*words, "--output", tmp_path / "out")

@@ -43,6 +43,27 @@ def test_it_goes_on_after_a_kill(
     assert (output / "scores.npy").read_bytes() == (tmp_path / "fresh/scores.npy").read_bytes()
 
 
+def test_a_damaged_answer_is_asked_for_again(
+    ctxsim: Run, data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "damaged_systems.py").write_text(SYSTEMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    systems = ("python:damaged_systems:First", "python:damaged_systems:Second")
+    words = ("evaluate", *systems, "--tasks", "stsb", "--data-root", data_root, "--output", tmp_path / "out")
+    (tmp_path / "kill").touch()
+    assert ctxsim(*words)[0] == 130
+    (kept,) = (tmp_path / "out/unfinished").iterdir()
+    for content in (kept.read_bytes().replace(b"stsb", b"stsa"), kept.read_bytes()[:-9], _flipped(kept.read_bytes())):
+        kept.write_bytes(content)
+        assert ctxsim(*words)[0] == 130
+    (tmp_path / "kill").unlink()
+    assert ctxsim(*words)[0] == 0
+
+
+def _flipped(content: bytes) -> bytes:
+    return content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 4]) + content[len(content) // 2 + 1 :]
+
+
 def test_other_data_are_asked_anew(
     ctxsim: Run, data_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--few", action="store_true", help="only the folders and verbs that take a second")
     parser.add_argument("--kinds", nargs="*", help="only these kinds of folders")
     parser.add_argument("--verbs", nargs="*", help="only these verbs")
+    parser.add_argument("--attempts", nargs="*", help="only try what once got through: all of it, or these rows")
     parser.add_argument("--root", help="keep the folders here and use them again; by default they are removed")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ctxsim-faults-") as place:
@@ -46,6 +47,10 @@ def _run(root: Path, arguments: argparse.Namespace) -> int:
         make_folders(root, arguments.few)
     print(f"made folders of every kind in {time.monotonic() - start:.0f} s", flush=True)
     bad = 0
+    if arguments.attempts is not None:
+        from faults.attempts import try_all
+
+        return 1 if try_all(root, arguments.attempts) else 0
     if arguments.damages:
         bad += report_damages(damage_folders(root, arguments.damages, arguments.seed, arguments.kinds))
     if arguments.kills:

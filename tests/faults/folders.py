@@ -15,7 +15,13 @@ SETTINGS = ("--num-contexts", 4, "--background-size", 12, "--screen-chunks", 20)
 PAIRS = ("--pairs", 300, "--near", 5, "--document", 4, "--unrelated", 1, "--pairs-per-file", 150)
 STEPS = ("--max-steps", 6, "--log-every", 1, "--checkpoint-every", 2, "--eval-every", 1000)
 # Verbs that write nothing, and why they are not killed.
-WITHOUT_OUTPUT = {"contexts": "prints", "publish": "writes on the Hub only, after a check of every byte"}
+WITHOUT_OUTPUT = {
+    "app": "serves a page; its index is made as that of search",
+    "contexts": "prints",
+    "plan": "prints",
+    "publish": "writes on the Hub only, after a check of every byte",
+}
+ENDINGS = {"cluster": ".jsonl", "duplicates": ".tsv", "label": ".tsv"}  # of the names of files that a verb writes
 TIMED = ("adapt",)  # trains for some time, so no two runs are equal
 
 MADE = (  # verb and folder
@@ -28,6 +34,8 @@ MADE = (  # verb and folder
     ("train surrogate", "surrogate"),
     ("export", "onnx"),
     ("search", "search"),
+    ("harvest-vectors", "vectors"),
+    ("train context-model", "context-model"),
 )
 FEW = 2  # of these take a second
 FEW_KINDS, FEW_VERBS = ["chunks", "tokenizer"], ["chunk", "sample", "train-tokenizer"]
@@ -43,6 +51,7 @@ def commands(root: Path) -> dict[str, Callable[[Path], Words]]:
     lines = root / "lines.txt"
     corpus = ("--corpus", root / "texts.jsonl")
     free = ("--label-free", "--chunks", chunks, "--limit", 20)
+    mined = ("--surrogate", surrogate, "--input", lines, "--percentile", 90)
     tasks = ("--adapted", root / "adapted", "--data-root", root / "data", "--limit", 6)
     return {
         "adapt": lambda out: (
@@ -67,8 +76,18 @@ def commands(root: Path) -> dict[str, Callable[[Path], Words]]:
             *("similarity", "--surrogate", surrogate, "--pairs", root / "pairs.tsv", "--output", out),
         ),
         "harvest": lambda out: ("harvest", "--origin", root / "origin", *SETTINGS, *PAIRS, "--output", out),
+        "harvest-vectors": lambda out: (
+            *("harvest-vectors", "--origin", root / "origin", "--signals", "words=1", "--sentences", 100),
+            *("--sentences-per-file", 20, "--output", out),
+        ),
         "encode": lambda out: ("encode", "--surrogate", surrogate, "--input", lines, "--output", out),
         "search": lambda out: ("search", "--surrogate", surrogate, "--add", lines, "--index", out),
+        "duplicates": lambda out: ("duplicates", *mined, "--max-pairs", 40, "--output", out),
+        "cluster": lambda out: ("cluster", *mined, "--output", out),
+        "label": lambda out: (
+            *("label", "--origin", root / "origin", "--surrogate", surrogate, "--candidates", 60, "--number", 10),
+            *("--output", out),
+        ),
         "export": lambda out: ("export", "--surrogate", surrogate, "--output", out),
         "evaluate": lambda out: ("evaluate", f"surrogate:{surrogate}", *free, "--output", out),
         "ablate": lambda out: ("ablate", "strategy", *tasks, *SETTINGS, "--output", out),
@@ -82,6 +101,8 @@ def make_folders(root: Path, few: bool = False) -> None:
     lines = [json.loads(line)["text"].split("\n\n")[1] for line in (root / "texts.jsonl").open()]
     (root / "lines.txt").write_text("\n".join(lines) + "\n")
     (root / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(lines[::2], lines[1::2], strict=True)))
+    if not few:
+        run(lambda: str(save_tiny_llama(root / "language-model", text=lines)))
     made = commands(root)
     for number, (verb, name) in enumerate(MADE):
         if few and number == FEW:
@@ -90,7 +111,6 @@ def make_folders(root: Path, few: bool = False) -> None:
     free = ("--label-free", "--chunks", root / "chunks", "--limit", 20, "--save-thresholds")
     run_command("evaluate", f"surrogate:{root / 'surrogate'}", *free, "--output", root / "surrogate")
     run_command("similarity", "--origin", root / "origin", *SETTINGS, "--cache", root / "cache", *lines[:2])
-    run(lambda: str(save_tiny_llama(root / "language-model", text=lines)))
     _interrupt_training(root)
     _lay_out_as_adapted(root)
 

@@ -11,7 +11,7 @@ from small_harvest import contents
 from ctxsim_hf.runtime.working import MARK, SUFFIX
 from faults.children import Child, Outcome, command, run, run_and_kill, run_command
 from faults.damage import Tally
-from faults.folders import TIMED, Words, commands
+from faults.folders import ENDINGS, TIMED, Words, commands
 
 # What a user may have beside an output, and older versions took for their own.
 NEIGHBOURS = (
@@ -22,6 +22,10 @@ NEIGHBOURS = (
     "out.tmp",
     ".out.tmp",
 )
+
+
+# What the second of two writers is told; the last by `ctxsim label` if the first one has finished.
+REFUSALS = ("another run is writing", "exists and may hold labels")
 
 
 class Trial:
@@ -88,11 +92,11 @@ class Trial:
             (folder / neighbour).write_text("mine")
         if self.verb == "card":  # goes into a folder that is there
             shutil.copytree(self.root / "surrogate", folder / "out", ignore=shutil.ignore_patterns("README.md"))
-        return folder / "out"
+        return folder / f"out{ENDINGS.get(self.verb, '')}"
 
 
 def _is_fair(outcome: Outcome) -> bool:
-    return outcome.how == "answer" or (outcome.how == "refused" and "another run is writing" in outcome.value)
+    return outcome.how == "answer" or (outcome.how == "refused" and any(said in outcome.value for said in REFUSALS))
 
 
 def kill_verbs(root: Path, number: int, seed: int, verbs: list[str] | None = None) -> dict[str, tuple[Tally, Tally]]:

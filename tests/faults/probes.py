@@ -31,8 +31,18 @@ def _context_model(root: Path, folder: Path) -> object:
     from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 
     model = load_context_model(folder).model  # type: ignore[attr-defined]
-    weights = {name: tensor.numpy().tobytes() for name, tensor in model.state_dict().items()}
+    weights = {name: tensor.float().numpy().tobytes() for name, tensor in model.state_dict().items()}
     return describe_context_model(folder), weights, open_tokenizer(folder)(FIRST)["input_ids"]
+
+
+def _vectors(root: Path, folder: Path) -> object:
+    from ctxsim_hf.surrogate.teacher_data import VectorFolder
+    from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+
+    found = VectorFolder.find(str(folder))
+    found.describe()
+    data = found.open(open_tokenizer(root / "tokenizer"), "as it is")
+    return data.train.labels.tobytes(), data.validation.labels.tobytes(), data.tfidf.tobytes()
 
 
 def _origin(root: Path, folder: Path) -> object:
@@ -99,8 +109,10 @@ PROBES: dict[str, Callable[[Path, Path], object]] = {
     "tokenizer": _tokenizer,
     "discriminator": _context_model,
     "generator": _context_model,
+    "context-model": _context_model,
     "origin": _origin,
     "pairs": _pairs,
+    "vectors": _vectors,
     "surrogate": _surrogate,
     "onnx": _onnx,
     "search": _search,

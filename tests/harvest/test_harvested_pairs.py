@@ -150,6 +150,8 @@ def test_the_script_makes_a_harvest_and_spares_what_it_did_not_make(
     assert script.main(words) is None
     assert "exists; choose another --output" in script.main(words)
     assert script.main([*words, "--overwrite"]) is None
+    (tmp_path / "set/notes.txt").write_text("mine")
+    assert "holds files that this script did not write: notes.txt" in script.main([*words, "--overwrite"])
     (tmp_path / "mine").mkdir()
     assert "exists" in script.main([*words, "--output", str(tmp_path / "mine"), "--overwrite"])
 

@@ -11,6 +11,7 @@ import ctxsim_hf
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.evaluation.own_pairs import load_pairs
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.working import WorkingFolder
 
 Run = Callable[..., tuple[int, str, str]]
 COPIES = ["The old <b>cat</b> sat on the mat & slept.", "The old <b>cat</b> sat on the mat & slept!"]
@@ -114,6 +115,22 @@ def test_communities(ctxsim: Run, surrogate: Path, lines: Path, tmp_path: Path) 
 def test_misuse(surrogate: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         ctxsim_hf.find_duplicates(surrogate, **options)  # type: ignore[arg-type]
+
+
+def test_what_is_read_and_what_stands_beside_is_left_alone(surrogate: Path, tmp_path: Path) -> None:
+    lines, other = tmp_path / "lines.tsv", tmp_path / "pairs.tsv.vectors.npy"
+    lines.write_text("\n".join(SENTENCES))
+    other.write_text("mine")
+    for name in ("input", "corpus"):
+        with pytest.raises(UserError, match=r"lines.tsv' is read and would be overwritten; choose another --output"):
+            ctxsim_hf.find_duplicates(surrogate, **{name: lines}, output=lines)
+    ctxsim_hf.find_duplicates(surrogate, input=lines, threshold=0.9, output=tmp_path / "pairs.tsv")
+    assert other.read_text() == "mine" and lines.read_text() == "\n".join(SENTENCES)
+    with (
+        WorkingFolder(tmp_path / "pairs.tsv", "a file"),
+        pytest.raises(UserError, match="another run is writing into"),
+    ):
+        ctxsim_hf.find_duplicates(surrogate, input=lines, threshold=0.9, output=tmp_path / "pairs.tsv")
 
 
 def test_too_few_sentences(surrogate: Path, tmp_path: Path) -> None:

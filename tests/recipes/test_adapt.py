@@ -56,7 +56,11 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert (code, again) == (0, said)
     assert progress.count("exists already") == 11
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    thresholds = tmp_path / "out/ctxsim/origin-tiny/thresholds.json"
+    whole = thresholds.read_bytes()
+    thresholds.unlink()  # as after a kill when the index was finished, and what its scores mean was not known yet
     adapted = adapt(tmp_path / "texts.jsonl", preset="tiny", minutes=0.2, workers=1, output=tmp_path / "out")
+    assert thresholds.read_bytes() == whole
     assert f"{adapted}\n" == said and adapted.origin == tmp_path / "out/ctxsim/origin-tiny"
     assert np.array_equal(adapted.encoder().encode(["Nosidi ranusi."]), encoder.encode(["Nosidi ranusi."]))
     code, _, err = ctxsim(*words, "--minutes", 0.3)

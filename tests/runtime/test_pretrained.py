@@ -46,6 +46,23 @@ def test_code_of_a_folder_is_not_run(ctxsim: Run, stranger: Path, monkeypatch: p
     assert not (stranger.parent / "was_run").exists() and not any("stranger" in name for name in sys.modules)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.safetensors", b"half"),
+        ("sentence_bert_config.json", b"[]"),
+        ("1_Pooling/config.json", b"5"),
+        ("modules.json", b'{"type": 1}'),
+    ],
+)
+def test_a_surrogate_without_digests_that_does_not_open(tmp_path: Path, name: str, content: bytes) -> None:
+    folder = save_tiny(tmp_path / "damaged")
+    (folder / name).write_bytes(content)
+    with pytest.raises(UserError, match=r"^expected a surrogate in '.*damaged': ") as caught:
+        SentenceEncoder.from_pretrained(folder)
+    assert "\n" not in str(caught.value)
+
+
 def test_damaged_files_are_named_in_one_line(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "damaged")
     for name, open_folder in (("tokenizer.json", open_auto_tokenizer), ("config.json", open_config)):

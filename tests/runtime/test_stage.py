@@ -134,6 +134,15 @@ def test_a_folder_with_files_of_others_is_not_replaced(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_what_other_commands_replace_is_not_recorded(tmp_path: Path) -> None:
+    with Stage("toy", Arguments(output=str(tmp_path / "out")), {}) as stage:
+        (stage.folder / "thresholds.json").write_text("of the model that was exported")
+        stage.finish({})
+    (tmp_path / "out/thresholds.json").write_text("its own")
+    with Stage("toy", Arguments(output=str(tmp_path / "out")), {}) as stage:
+        assert stage.finished
+
+
 def test_a_finished_folder_that_is_damaged(tmp_path: Path) -> None:
     make(tmp_path / "out")
     (tmp_path / "out/data/a.txt").write_text("jello")
@@ -197,8 +206,11 @@ def test_another_stage_and_a_damaged_record_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "out")
     with pytest.raises(UserError, match=r"expected a folder made by `ctxsim chunk`, but .* was made by `ctxsim toy`"):
         read_stage(tmp_path / "out", "chunk")
-    (tmp_path / "out/stage.json").write_text("{")
-    with pytest.raises(UserError, match="is damaged"):
-        read_stage(tmp_path / "out")
+    record = json.loads((tmp_path / "out/stage.json").read_text())
+    unsealed = {key: value for key, value in record.items() if key != "xxh3_128"}
+    for damaged in ("{", "[]", *(json.dumps(unsealed | {key: 5}) for key in ("files", "arguments", "counts"))):
+        (tmp_path / "out/stage.json").write_text(damaged)
+        with pytest.raises(UserError, match="is damaged"):
+            read_stage(tmp_path / "out")
     with pytest.raises(UserError, match="does not exist"):
         read_stage(tmp_path / "nowhere")

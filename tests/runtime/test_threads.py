@@ -1,16 +1,20 @@
 """Threads that wait sleep, whoever imports the package; nothing of the importer is changed beyond the computation."""
 
+import json
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+import torch
 from threadpoolctl import threadpool_info
+from tiny_surrogate import save_tiny
 
 from ctxsim_hf.runtime.parallel import available_cores
-from ctxsim_hf.runtime.threads import no_spinning
+from ctxsim_hf.runtime.threads import no_spinning, torch_threads
 
 # Small products with pauses between them, as a program in Python makes them. Spinning shows as time of the processor,
 # which, other than time by the clock, does not depend on what else the machine does.
@@ -65,3 +69,30 @@ def test_many_threads_share_the_limit() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(compute, range(4))) == [{1}] * 4
     assert blas_threads() == before
+
+
+IMPORTER = """
+import json, os, sys
+import accelerate, torch, transformers  # which set variables of their own
+before, threads = dict(os.environ), torch.get_num_threads()
+from ctxsim_hf import SentenceEncoder
+SentenceEncoder.from_pretrained(sys.argv[1]).similarity(["One sentence."], ["Another."])
+print(json.dumps([before == dict(os.environ), threads, torch.get_num_threads()]))
+"""
+
+
+def test_the_importers_environment_is_left_alone(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
+    command = [sys.executable, "-c", IMPORTER, str(save_tiny(tmp_path / "tiny"))]
+    said = subprocess.run(command, capture_output=True, env=environment, check=True, text=True).stdout
+    same, before, after = json.loads(said)
+    assert same and before == after
+
+
+@pytest.mark.parametrize("number", [1, None])
+def test_torch_gets_its_threads_back(number: int | None) -> None:
+    before = torch.get_num_threads()
+    with pytest.raises(ValueError), torch_threads(number):
+        assert torch.get_num_threads() == (number or before)
+        raise ValueError
+    assert torch.get_num_threads() == before

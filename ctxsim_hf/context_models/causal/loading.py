@@ -1,6 +1,5 @@
 """A folder -> a causal language model and its tokenizer. Weights in GGUF are turned into ordinary ones."""
 
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.pretrained import explain_opening
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 
 GGUF = "*.gguf"
@@ -40,7 +40,7 @@ def load_causal(
     """
     dtype = dtype or scoring_dtype(device)
     gguf = find_gguf(folder)
-    try:
+    with explain_opening("a causal language model", gguf or folder):
         if gguf is not None:
             return _load_gguf(gguf, dtype, device)
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -48,9 +48,6 @@ def load_causal(
             raise ValueError(f"its config.json names the architectures {config.architectures}")
         model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=dtype, trust_remote_code=False)
         return model.to(device).eval(), open_tokenizer(folder)
-    except (OSError, ValueError, RuntimeError, LookupError, struct.error) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"expected a causal language model in {str(gguf or folder)!r}: {first}") from error
 
 
 def start_ids(tokenizer: TokenizersBackend) -> list[int]:

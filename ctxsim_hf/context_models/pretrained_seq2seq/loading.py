@@ -12,11 +12,12 @@ from transformers.models.auto.modeling_auto import (
 from ctxsim_hf.context_models.pretrained_seq2seq.templates import TEMPLATES
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE, ReadingSettings
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.pretrained import explain_opening
 
 
 def load_seq2seq(folder: Path, device: str) -> PreTrainedModel:
     """Open a model in float32, whatever it is stored in: half precision is slow on a CPU, and T5 overflows in it."""
-    try:
+    with explain_opening("a seq2seq language model", folder):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         _check_architecture(config, folder)
         model, report = AutoModelForSeq2SeqLM.from_pretrained(
@@ -27,9 +28,6 @@ def load_seq2seq(folder: Path, device: str) -> PreTrainedModel:
             trust_remote_code=False,
             output_loading_info=True,
         )
-    except (OSError, ValueError, RuntimeError) as error:
-        first_line = str(error).partition("\n")[0]
-        raise UserError(f"expected a seq2seq language model in {str(folder)!r}: {first_line}") from error
     if missing := sorted(report["missing_keys"]):
         raise UserError(
             f"expected a seq2seq language model in {str(folder)!r}, but {len(missing)} of its weights are missing, "
