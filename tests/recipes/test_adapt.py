@@ -68,8 +68,8 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
 
 
 def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
-    """Where there are fewer sentences than asked for, all are learned from; what cannot be judged at the end is refused
-    at the beginning."""
+    """Where there are fewer sentences than asked for, all are learned from; what cannot be judged at the end is
+    refused at the beginning."""
     PlantedCorpus().write(tmp_path / "texts.jsonl", documents=100)
     words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.5, "--workers", 1)
     code, _, err = ctxsim(*words, "--held-out", 0.001, "--output", tmp_path / "none")
