@@ -17,6 +17,7 @@ BACKGROUND = 200  # sentences
 MIN_LETTERS = 3
 MIN_SENTENCES = 3  # of the corpus that hold a word
 MAX_SHARE = 0.02  # of the corpus's sentences: more common words say little
+NEVER_COMMON = 15  # sentences: a word in no more of them is shown in a small corpus too
 SHOWN = 8
 MIN_SCORE = 1.5  # standard deviations: what stands out less is not shown
 
@@ -69,7 +70,7 @@ class WordSuggestions:
         held = self.counts.document_frequency([word.lower() for word in words])
         common = MAX_SHARE * self.counts.num_sentences
         fits = [word.isalpha() and len(word) >= MIN_LETTERS for word in words]
-        return np.flatnonzero(np.array(fits) & (held >= MIN_SENTENCES) & (held <= max(common, MIN_SENTENCES)))
+        return np.flatnonzero(np.array(fits) & (held >= MIN_SENTENCES) & (held <= max(common, NEVER_COMMON)))
 
     @cached_property
     def _usual(self) -> tuple[np.ndarray, np.ndarray]:

@@ -35,7 +35,7 @@ def build_page(title: str, comparison: Comparison, documents: Documents | None =
             _compare_tab(gr, comparison)
         if documents is not None:
             with gr.Tab("Search"):
-                _search_tab(gr, documents)
+                _search_tab(gr, documents, [first for first, _ in comparison.examples])
             with gr.Tab("Duplicates"):
                 _duplicates_tab(gr, documents)
     return page
@@ -53,10 +53,11 @@ def _compare_tab(gr: Any, comparison: Comparison) -> None:
     gr.on([button.click, *(box.submit for box in boxes)], _answer(gr, comparison.explain), boxes, shown)
 
 
-def _search_tab(gr: Any, documents: Documents) -> None:
+def _search_tab(gr: Any, documents: Documents, examples: list[str]) -> None:
     query = gr.Textbox(label="What to look for", max_length=MAX_CHARS)
     button = gr.Button("Search", variant="primary")
     shown = gr.HTML()
+    gr.Examples([[example] for example in examples], query, label="From the documents")
     gr.on([button.click, query.submit], _answer(gr, documents.search), query, shown)
 
 
