@@ -80,11 +80,13 @@ class WordSuggestions:
     def __call__(self, sentence1: str, sentence2: str) -> SuggestedWords:
         mean, deviation = self._usual
         first, second = (self.model.word_scores([sentence1, sentence2])[:, self._known] - mean) / deviation
-        return SuggestedWords(
-            self._best(np.minimum(first, second)),
-            self._best(np.where(second < MIN_SCORE / 2, first, -np.inf)),
-            self._best(np.where(first < MIN_SCORE / 2, second, -np.inf)),
+        both = self._best(np.minimum(first, second))
+        only = (
+            self._best(np.where(other < MIN_SCORE / 2, scores, -np.inf))
+            for scores, other in ((first, second), (second, first))
         )
+        # A word may be several tokens that differ in case, of which both sentences suggest one.
+        return SuggestedWords(both, *([word for word in words if word not in both] for words in only))
 
     def _best(self, scores: np.ndarray) -> list[str]:
         """Return the words of the highest scores, forms that differ in case once."""
