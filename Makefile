@@ -67,7 +67,7 @@ docs: .venv/docs          ## the site of the documentation, in site/; fails on b
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 notebook: .venv/notebook .venv/demo-start  ## run the notebook in examples/ again, in its place
-	cd examples && ../$(BIN)/jupyter-execute --inplace --NotebookClient.record_timing=False explanations.ipynb
+	$(BIN)/python docs/run_notebook.py examples/explanations.ipynb
 
 wheel: .venv/installed    ## build a wheel, install it into a fresh environment, and use it there
 	rm -rf dist build/wheel
