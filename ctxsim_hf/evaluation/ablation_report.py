@@ -1,5 +1,6 @@
 """Report the arms of an ablation in one table and a plot, with the paper's figures."""
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,4 +82,5 @@ class AblationReport(Report):
 
     def draw(self, path: Path) -> str | None:
         """Plot the arms; return why not, or None."""
-        return write_arms_plot([(row.name, row.arm, row.paper) for row in self.rows()], path)
+        varied = textwrap.fill(self.about.removesuffix("."), 50)
+        return write_arms_plot([(row.name, row.arm, row.paper) for row in self.rows()], path, varied)

@@ -68,7 +68,7 @@ class KeptAnswers:
 
 def is_under_way(output: str | Path) -> bool:
     """Return whether an evaluation that was killed has kept answers here."""
-    return (Path(output) / FOLDER).is_dir()
+    return (Path(output) / UNDER_WAY).is_dir()
 
 
 def _load(path: Path) -> Answers:

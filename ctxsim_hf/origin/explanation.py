@@ -18,6 +18,13 @@ from ctxsim_hf.text.html_page import bar, fragment, mark_differences, mark_words
 WIDTH = 110
 GAP = '<span class="gap">1 or 2 here</span>'
 MAX_FIT = 4.0  # standard deviations of a full bar
+# What the signals of the package compare; one that was registered has only its name.
+COMPARED = {
+    "contexts": "how well they fit contexts of the documents",
+    "words": "their own words",
+    "cloze": "what a language model would say next",
+    "encoder": "their vectors",
+}
 
 
 @dataclass(frozen=True)
@@ -121,10 +128,11 @@ class Explanation:
         spread = (
             f' <span class="quiet">± {self.spread:.3f} when other contexts are drawn</span>' if self.spread else ""
         )
-        meaning = f"<p>{escape(self.meaning)}</p>" if self.meaning else ""
+        # A similarity has no scale of its own, so that a bar would mislead where something better is known.
+        meaning = f"<p><b>{escape(self.meaning)}</b></p>" if self.meaning else bar(self.similarity)
         return (
             f'<div class="two">{"".join(cards)}</div><h2>Similarity {self.similarity:.3f}{spread}</h2>'
-            f"{bar(self.similarity)}{meaning}{self._signals_html()}{self._words_html()}{self._contexts_html()}"
+            f"{meaning}{self._signals_html()}{self._words_html()}{self._contexts_html()}"
         )
 
     def _signals_html(self) -> str:
@@ -132,7 +140,7 @@ class Explanation:
             return ""
         rows = (
             [
-                escape(name),
+                f'{escape(name)} <span class="quiet">{COMPARED.get(name, "")}</span>',
                 f'<span class="number">{value:.3f}</span>',
                 f'<span class="number">{self.shares[name]:.0%}</span>',
                 f'<span class="number">{value * self.shares[name]:+.3f}</span>{bar(value * self.shares[name])}',
@@ -159,9 +167,10 @@ class Explanation:
         )
         note = (
             "Places in the documents where one of the sentences could stand. A fit is in standard deviations above "
-            "other sentences there; marked are the words that matter most for it. The effect is how much the "
-            "similarity would fall without the context."
+            "other sentences there; marked are the words that matter most for it."
         )
+        if self.directional is not None:  # contexts count
+            note += " The effect is how much the similarity would fall without the context."
         parts = [
             f'<h2>Contexts from the documents</h2><p class="quiet">{note}</p><div class="two">{"".join(columns)}</div>'
         ]

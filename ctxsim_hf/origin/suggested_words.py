@@ -17,6 +17,7 @@ BACKGROUND = 200  # sentences
 MIN_LETTERS = 3
 MIN_SENTENCES = 3  # of the corpus that hold a word
 MAX_SHARE = 0.02  # of the corpus's sentences: more common words say little
+NEVER_COMMON = 15  # sentences: a word in no more of them is shown in a small corpus too
 SHOWN = 8
 MIN_SCORE = 1.5  # standard deviations: what stands out less is not shown
 
@@ -69,7 +70,7 @@ class WordSuggestions:
         held = self.counts.document_frequency([word.lower() for word in words])
         common = MAX_SHARE * self.counts.num_sentences
         fits = [word.isalpha() and len(word) >= MIN_LETTERS for word in words]
-        return np.flatnonzero(np.array(fits) & (held >= MIN_SENTENCES) & (held <= max(common, MIN_SENTENCES)))
+        return np.flatnonzero(np.array(fits) & (held >= MIN_SENTENCES) & (held <= max(common, NEVER_COMMON)))
 
     @cached_property
     def _usual(self) -> tuple[np.ndarray, np.ndarray]:
@@ -79,11 +80,13 @@ class WordSuggestions:
     def __call__(self, sentence1: str, sentence2: str) -> SuggestedWords:
         mean, deviation = self._usual
         first, second = (self.model.word_scores([sentence1, sentence2])[:, self._known] - mean) / deviation
-        return SuggestedWords(
-            self._best(np.minimum(first, second)),
-            self._best(np.where(second < MIN_SCORE / 2, first, -np.inf)),
-            self._best(np.where(first < MIN_SCORE / 2, second, -np.inf)),
+        both = self._best(np.minimum(first, second))
+        only = (
+            self._best(np.where(other < MIN_SCORE / 2, scores, -np.inf))
+            for scores, other in ((first, second), (second, first))
         )
+        # A word may be several tokens that differ in case, of which both sentences suggest one.
+        return SuggestedWords(both, *([word for word in words if word not in both] for words in only))
 
     def _best(self, scores: np.ndarray) -> list[str]:
         """Return the words of the highest scores, forms that differ in case once."""

@@ -6,9 +6,10 @@ from typing import Any
 from ctxsim_hf.page.content import MAX_CHARS, Comparison, Documents
 from ctxsim_hf.runtime.errors import UserError
 
-NOTE = """Two sentences are alike if they fit the same contexts. The similarity is 1 for equal sentences and around 0
-for unrelated ones (far above 0 where the origin compares by `cosine`). What it was learned from are these documents
-alone, so it says how alike sentences are *there*; a sentence and its negation are alike."""
+NOTE = """Two sentences are alike if they fit the same contexts. This similarity was learned from documents, and
+says how alike sentences are *there*: 1 for equal ones, around 0 for unrelated ones. A sentence and its negation are
+alike."""
+NARROW = 280  # pixels: boxes stand below each other where there is no room for two of this width
 
 
 def import_gradio() -> Any:
@@ -35,7 +36,7 @@ def build_page(title: str, comparison: Comparison, documents: Documents | None =
             _compare_tab(gr, comparison)
         if documents is not None:
             with gr.Tab("Search"):
-                _search_tab(gr, documents)
+                _search_tab(gr, documents, [first for first, _ in comparison.examples])
             with gr.Tab("Duplicates"):
                 _duplicates_tab(gr, documents)
     return page
@@ -44,7 +45,7 @@ def build_page(title: str, comparison: Comparison, documents: Documents | None =
 def _compare_tab(gr: Any, comparison: Comparison) -> None:
     with gr.Row():
         boxes = [
-            gr.Textbox(label=label, value=value, lines=2, max_length=MAX_CHARS)
+            gr.Textbox(label=label, value=value, lines=2, max_length=MAX_CHARS, min_width=NARROW)
             for label, value in zip(("First sentence", "Second sentence"), comparison.examples[0], strict=True)
         ]
     button = gr.Button("Compare", variant="primary")
@@ -53,15 +54,16 @@ def _compare_tab(gr: Any, comparison: Comparison) -> None:
     gr.on([button.click, *(box.submit for box in boxes)], _answer(gr, comparison.explain), boxes, shown)
 
 
-def _search_tab(gr: Any, documents: Documents) -> None:
+def _search_tab(gr: Any, documents: Documents, examples: list[str]) -> None:
     query = gr.Textbox(label="What to look for", max_length=MAX_CHARS)
     button = gr.Button("Search", variant="primary")
     shown = gr.HTML()
+    gr.Examples([[example] for example in examples], query, label="From the documents")
     gr.on([button.click, query.submit], _answer(gr, documents.search), query, shown)
 
 
 def _duplicates_tab(gr: Any, documents: Documents) -> None:
-    gr.Markdown("Pairs of sentences that are so alike as unrelated sentences of these documents hardly ever are.")
+    gr.Markdown("Pairs of sentences that are so alike that it is hardly by chance.")
     button = gr.Button("Find duplicates", variant="primary")
     shown = gr.HTML()
     button.click(_answer(gr, documents.duplicates_html), None, shown)

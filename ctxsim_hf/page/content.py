@@ -23,6 +23,7 @@ MAX_CHARS = 1000  # of a text that is typed
 EXAMPLES = 5
 EXAMPLE_WORDS = (6, 25)
 EXAMPLE_SIMILARITY = 0.9  # more similar ones are copies, which need no explanation
+MARKED_LETTERS = 4  # of a word that is marked in what was found
 MAX_PAIRS = 300  # duplicates that are shown
 
 
@@ -115,7 +116,7 @@ class Documents:
     def search(self, query: str, top_k: int = 10) -> str:
         """Return the sentences most similar to a query, with what stands around them."""
         (hits,) = self.index.search([check_text(query, "what to look for")], top_k)
-        return fragment("".join(self._hit(hit, set(words(query))) for hit in hits))
+        return fragment("".join(self._hit(hit, _words_to_mark(query)) for hit in hits))
 
     def _hit(self, hit: Hit, asked: set[str]) -> str:
         place = self.place(hit.place)
@@ -123,7 +124,7 @@ class Documents:
         before, after = (f'<span class="quiet">{escape(text)}</span>' for text in (place.before, place.after))
         return (
             f'<div class="card">{before} <b>{mark_words(hit.sentence, asked)}</b> {after}'
-            f'<div class="quiet number">{hit.similarity:.3f}{meaning}; {escape(place.doc_id)}</div></div>'
+            f'<div class="quiet">{hit.similarity:.3f}{meaning}; {escape(place.doc_id)}</div></div>'
         )
 
     @cached_property
@@ -148,6 +149,12 @@ class Documents:
     def duplicates_html(self) -> str:
         """Return the pairs as a table."""
         return self.duplicates.html()
+
+
+def _words_to_mark(query: str) -> set[str]:
+    """Return the words of a query, without the short ones, which say little, where it has longer ones."""
+    asked = set(words(query))
+    return {word for word in asked if len(word) >= MARKED_LETTERS} or asked
 
 
 def open_documents(chunks: str, surrogate: str, index: Path) -> Documents:

@@ -91,7 +91,7 @@ class AblateArguments(StageArguments, SettingsArguments):
 def run(arguments: AblateArguments) -> str:
     """Run the steps that are not finished yet and return the tables."""
     ablation = arguments.check()
-    adapted = AdaptedFolder.find(arguments.adapted)
+    adapted = AdaptedFolder.find(arguments.adapted).expect_generator()
     with Stage("ablate", arguments, adapted.describe(), packages=("numpy", "scipy", "torch", "transformers")) as stage:
         if not stage.finished:
             arms = ablation.arms(Place(adapted, stage.folder, arguments.minutes, arguments.workers or 1))

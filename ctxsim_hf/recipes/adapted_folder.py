@@ -39,7 +39,7 @@ class AdaptedFolder:
 
     @classmethod
     def find(cls, path: str) -> "AdaptedFolder":
-        """Open an existing folder with a generator; refuse one that `ctxsim adapt` did not make or did not finish."""
+        """Open an existing folder; refuse one that `ctxsim adapt` did not make or did not finish."""
         if not any(Path(path).glob("chunks*")):
             raise UserError(f"expected a folder made by `ctxsim adapt`, but {path!r} has no chunks")
         origins = [f"origin-{preset}" for preset in PRESETS if Path(path, f"ctxsim/origin-{preset}").exists()]
@@ -50,12 +50,17 @@ class AdaptedFolder:
                 f"{path!r} is not finished: it has no ctxsim/origin-*; run the same `ctxsim adapt` again to finish it"
             )
         asked = read_json(Path(path, ASKED_FILE))
-        if given := [name for name in ("context_model", "start") if asked.get(name)]:
-            raise UserError(
-                f"expected a folder made by `ctxsim adapt` with a generator of its own, but {path!r} was made with "
-                f"--{given[0].replace('_', '-')} {asked[given[0]]}"
-            )
-        return cls(path, origins[0].removeprefix("origin-"))
+        return cls(path, origins[0].removeprefix("origin-"), asked.get("context_model"), asked.get("start"))
+
+    def expect_generator(self) -> "AdaptedFolder":
+        """Return the folder; refuse one without a generator of its own."""
+        for flag, given in {"--context-model": self.context_model, "--start": self.start}.items():
+            if given is not None:
+                raise UserError(
+                    f"expected a folder made by `ctxsim adapt` with a generator of its own, but {self.path!r} was "
+                    f"made with {flag} {given}"
+                )
+        return self
 
     def describe(self) -> dict[str, Any]:
         """Describe the folder for the stage.json of a stage that reads it; refuse an unfinished one."""

@@ -17,7 +17,8 @@ STYLE = """
 .ctxsim h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
 .ctxsim table { border-collapse: collapse; width: 100%; font-size: inherit; }
 .ctxsim th, .ctxsim td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
-  border-bottom: 1px solid rgba(128,128,128,.3); background: none; color: inherit; }
+  border: solid rgba(128,128,128,.3) !important; border-width: 0 0 1px !important; background: none; color: inherit; }
+.ctxsim th { white-space: nowrap; }
 .ctxsim .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .ctxsim .quiet { opacity: .7; font-size: .9em; font-weight: normal; }
 .ctxsim .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: .5rem 1.2rem; }

@@ -54,6 +54,15 @@ def test_hits_stand_where_they_are_in_the_documents(documents: Documents, plante
     assert (place.before, place.after) == (chunk["sentences"][0], chunk["sentences"][2])
 
 
+@pytest.mark.parametrize(("query", "marked"), [("is the cat there", {"there"}), ("a cat", {"a", "cat"})])
+def test_short_words_are_marked_only_where_there_are_no_longer_ones(
+    documents: Documents, query: str, marked: set[str]
+) -> None:
+    shown = documents.search(query, top_k=len(documents.index))
+    assert {word.lower() for word in re.findall("<mark>(.*?)</mark>", shown)} <= marked
+    assert "<mark>" in shown
+
+
 def test_duplicates_are_those_of_the_index(documents: Documents) -> None:
     pairs = documents.duplicates.pairs
     scores = documents.index.encoder.similarity([p.sentence1 for p in pairs], [p.sentence2 for p in pairs])

@@ -22,6 +22,7 @@ from ctxsim_hf import OriginSimilarity, SentenceEncoder
 from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.recipes import reading_speed
 from ctxsim_hf.recipes.adapt import AdaptArguments, plan
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.budget import BACKGROUND, Budget
 from ctxsim_hf.runtime.record import read_stage
 
@@ -123,6 +124,7 @@ def test_labelled_by_a_language_model(ctxsim: Run, texts: Path, language_model: 
     assert code == 2 and f"context_model was {language_model}, now None. Choose another --output" in err
     code, _, err = ctxsim("ablate", "pairs", "--adapted", tmp_path / "out", "--output", tmp_path / "ablations")
     assert code == 2 and f"was made with --context-model {language_model}" in err
+    assert AdaptedFolder.find(str(tmp_path / "out")).context_model == str(language_model)  # as `ctxsim app` opens it
 
 
 @pytest.mark.usefixtures("measured_quickly")
