@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import datasets_cache
-from ctxsim_hf.runtime.record import describe_stage, open_stage
+from ctxsim_hf.runtime.record import describe_stage, open_stage, read_stage
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -88,8 +88,10 @@ def check_chunks(folder: str | Path, split: str | None = None) -> None:
 
 
 def describe_chunks(folder: str | Path) -> dict[str, Any]:
-    """Describe a folder of chunks for the stage.json of a stage that reads it."""
-    return describe_stage(folder, *COMMANDS)
+    """Describe a folder of chunks for the stage.json of a stage that reads it, and say how it was cut."""
+    record = read_stage(folder, *COMMANDS)
+    made = {name: record[name] for name in ("command", "arguments")}
+    return describe_stage(folder, *COMMANDS) | made
 
 
 def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:
