@@ -126,12 +126,11 @@ class Change:
         deleted = np.union1d(before.deleted, chosen)
         if len(deleted) == len(before.deleted):
             return  # an equal run has deleted them
-        joined = open_joined(Version(before.folder, before.segments))
-        if len(deleted) == sum(segment.num_chunks for segment in joined.segments):
+        texts = pa.concat_tables([map_texts(segment) for segment in before.segments])
+        if len(deleted) == len(texts):
             raise UserError(f"these are all documents of {str(self.origin)!r}; remove the folder instead")
-        tables = [map_texts(segment) for segment in before.segments]
         new = np.setdiff1d(deleted, before.deleted)
-        removed = pa.concat_tables([pa.concat_tables(tables).slice(number, 1) for number in new.tolist()])
+        removed = pa.concat_tables([texts.slice(number, 1) for number in new.tolist()])
         words = TfidfCosine.load(before.folder / WORDS) - _count_words(removed)
         entry = {"delete": {"documents": len(set(ids)), "xxh3_64": short_digest(sorted(ids))}}
         self._publish(before.segments, deleted, words, entry)

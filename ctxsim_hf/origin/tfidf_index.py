@@ -129,11 +129,8 @@ class TfidfIndex:
         is_rare = df < FREQUENT_SHARE * self.weights.num_chunks
         order = np.lexsort((is_rare, sentence_of))  # keys stay in order
         order = order[df[order] > 0]
-        sentence_of, factors, idfs = (
-            sentence_of[order],
-            1 + np.log(counts[order]),
-            idf(self.weights.num_chunks, df[order]),
-        )
+        sentence_of, factors = sentence_of[order], 1 + np.log(counts[order])
+        idfs = idf(self.weights.num_chunks, df[order])
         norms = np.sqrt(np.bincount(sentence_of, (factors * idfs) ** 2, len(sentences)))
         return Vectors(sentence_of, is_rare[order], (factors * idfs**2).astype(np.float32), places[:, order], norms)
 
@@ -170,7 +167,11 @@ def _add_frequent(
         for place in range(0, segment.num_chunks, CHUNKS_PER_BLOCK):
             block = weights[rows, place : place + CHUNKS_PER_BLOCK]
             block *= factors[start:end, None]
-            np.add.reduce(block, axis=0, out=scores[sentence, first + place : first + place + block.shape[1]])
+            target = scores[sentence, first + place : first + place + block.shape[1]]
+            if len(target) > 1:
+                np.add.reduce(block, axis=0, out=target)  # row after row
+            else:  # numpy would add a single column pairwise
+                target[:] = np.add.accumulate(block, axis=0)[-1]
 
 
 def _dense(segment: TfidfSegment, terms: Sequence[int]) -> np.ndarray:

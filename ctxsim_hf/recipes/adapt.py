@@ -11,7 +11,8 @@ in its share of the minutes, and the surrogate starts as the mean of its words. 
 encoder, with that encoder's tokenizer, and the encoder's cosines count in the labels.
 
 Each step is a verb that could be run alone, and is shown as its command line. All are stages, so the same command
-resumes an interrupted run and repeats no finished stage.
+resumes an interrupted run and repeats no finished stage. With further corpora after those of before, the folder grows:
+see growth.py.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from transformers.hf_argparser import HfArg
 from ctxsim_hf.evaluation.report import ALL_FIGURES
 from ctxsim_hf.recipes.adapted_folder import ASKED_FILE, AdaptedFolder
 from ctxsim_hf.recipes.budget import Budget
+from ctxsim_hf.recipes.growth import add_documents, added_corpora, is_outdated
 from ctxsim_hf.recipes.steps import Checks, Step, run_steps
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
@@ -136,12 +138,16 @@ def plan(arguments: AdaptArguments, speed: float | None = None) -> list[Step]:
     systems = [f"surrogate-{arguments.preset}=surrogate:{folder.surrogate}", "tfidf"]
     limits = {"epochs": MAX_EPOCHS, "max_train_minutes": budget.minutes_of("surrogate")}
     indexed = {"encoder": arguments.start, "workers": workers}
+    new_pairs = is_outdated(pairs, "origin", folder.origin)
+    new_surrogate = new_pairs or is_outdated(folder.surrogate, "data", pairs)
     return [
         _chunk(arguments),
         *_models(arguments, budget),
         Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
-        Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs)),
-        Step.stage("train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits),
+        Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs), overwrite=new_pairs),
+        Step.stage(
+            "train surrogate", folder.surrogate, **folder.surrogate_values(pairs), **limits, overwrite=new_surrogate
+        ),
         Step.evaluation(systems, folder.surrogate, label_free=True, save_thresholds=True, chunks=chunks),
         *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
@@ -204,8 +210,10 @@ def _remember(arguments: AdaptArguments) -> None:
         for name in asked | before
         if before.get(name) != asked.get(name)
     ]
+    if (added := added_corpora(before, asked)) and Path(arguments.folder.origin).exists():
+        add_documents(arguments.folder, added, arguments.workers, arguments.minutes)
     # A run that failed before it finished a stage, such as by a mistyped path, does not block the next one.
-    if differences and Path(arguments.folder.place("chunks")).exists():
+    elif differences and Path(arguments.folder.place("chunks")).exists():
         made = "; ".join(differences)
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
     if differences or not path.exists():

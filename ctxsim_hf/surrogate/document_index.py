@@ -27,12 +27,13 @@ from ctxsim_hf.runtime.files import read_sealed, seal, whole_folder, write_json
 from ctxsim_hf.runtime.validation import Count, check_value
 from ctxsim_hf.runtime.working import writing_into
 from ctxsim_hf.surrogate.document_file import SearchDocument
+from ctxsim_hf.surrogate.document_table import TABLE, DocumentSentences, make_table, map_table, ranges, write_table
 from ctxsim_hf.surrogate.search_index import INDEX_FILE, REMEDY, Part, SearchIndex, nothing_indexed
 from ctxsim_hf.surrogate.word_search import WORDS, WordSearch
 from ctxsim_hf.text.rank_fusion import reciprocal_ranks
 from ctxsim_hf.text.sentence_checks import check_sentences
 
-SENTENCES, DOCUMENTS = "sentences", "documents.arrow"
+SENTENCES = "sentences"
 KIND = "documents"
 MIN_CANDIDATES = 100  # documents that each of the two ways may propose
 SENTENCES_PER_PART = 10_000
@@ -81,8 +82,8 @@ class DocumentIndex:
 
     @cached_property
     def _documents(self) -> pa.Table:
-        tables = [_map_table(self._data / name / DOCUMENTS) for name in self._about["added"]]
-        return pa.concat_tables(tables) if tables else _table([])
+        tables = [map_table(self._data / name / TABLE) for name in self._about["added"]]
+        return pa.concat_tables(tables) if tables else make_table([])
 
     @cached_property
     def _ends(self) -> np.ndarray:
@@ -116,10 +117,10 @@ class DocumentIndex:
             target = self._data / f"{number:06d}"
             shutil.rmtree(target, ignore_errors=True)  # of a run that was killed
             self.sentences.keep(number)
-            flat = _Sentences(documents, self.language)
+            flat = DocumentSentences(documents, self.language)
             with whole_folder(target) as folder:
                 build_segment(flat.by_document(), folder / WORDS, WORDS)
-                _write_table(folder / DOCUMENTS, flat.table)
+                write_table(folder / TABLE, flat.table)
                 self._refuse_known(flat.table)
                 write_digests(folder)
             self.sentences.add(flat, num_processes)
@@ -145,13 +146,13 @@ class DocumentIndex:
             old, name = self._data, f"data-{int(str(self._about['data']).removeprefix('data-')) + 1}"
             shutil.rmtree(self.folder / name, ignore_errors=True)  # of a run that was killed
             live = np.flatnonzero(self._live)
-            rows = _ranges(self._ends - self._documents["sentences"].to_numpy(), self._ends, live)
+            rows = ranges(self._ends - self._documents["sentences"].to_numpy(), self._ends, live)
             texts = [self.sentences.sentence(row) for row in rows.tolist()]
             table = self._documents.take(pa.array(live)).combine_chunks()
             with whole_folder(self.folder / name / "000000") as folder:
                 starts = np.cumsum([0, *table["sentences"].to_pylist()])
                 build_segment((texts[a:b] for a, b in pairwise(starts.tolist())), folder / WORDS, WORDS)
-                _write_table(folder / DOCUMENTS, table)
+                write_table(folder / TABLE, table)
                 write_digests(folder)
 
             def parts(first: int) -> Iterator[Part]:
@@ -225,54 +226,13 @@ class DocumentIndex:
     def _best_sentences(self, vector: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the place of the most similar sentence of each document, and its similarity."""
         starts = self._ends - self._documents["sentences"].to_numpy()
-        rows = _ranges(starts, self._ends, documents)
+        rows = ranges(starts, self._ends, documents)
         cosines = self.sentences.vectors()[rows] @ vector.astype(np.float32)
         edges = np.cumsum([0, *(self._ends[documents] - starts[documents])])
         best = [first + int(cosines[first:last].argmax()) for first, last in pairwise(edges.tolist())]
         return rows[best], cosines[best].astype(np.float64)
 
 
-class _Sentences:
-    """The sentences of documents, one after another, and a table of the documents."""
-
-    def __init__(self, documents: Iterable[SearchDocument], language: str) -> None:
-        self.documents, self.language = documents, language
-        self.table = _table([])
-
-    def by_document(self) -> Iterator[list[str]]:
-        """Yield the sentences of each document; afterwards `table` has all documents."""
-        rows = []
-        for document in self.documents:
-            sentences = document.sentences(self.language) or [""]  # every document has a place
-            rows.append({"id": document.id, "title": document.title, "sentences": len(sentences)})
-            yield sentences
-        self.table = _table(rows)
-
-    def __iter__(self) -> Iterator[str]:
-        for document in self.documents:
-            yield from document.sentences(self.language) or [""]
-
-
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the index.json of a folder, or an empty dictionary if there is none."""
     return read_sealed(folder / INDEX_FILE, REMEDY)
-
-
-def _ranges(starts: np.ndarray, ends: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return all numbers from the starts to the ends of the chosen ones."""
-    lengths = ends[chosen] - starts[chosen]
-    return np.repeat(ends[chosen] - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
-
-
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    columns = {"id": pa.string(), "title": pa.string(), "sentences": pa.int64()}
-    return pa.Table.from_pylist(rows, pa.schema(list(columns.items())))
-
-
-def _write_table(path: Path, table: pa.Table) -> None:
-    with pa.ipc.new_file(str(path), table.schema) as writer:
-        writer.write_table(table)
-
-
-def _map_table(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
