@@ -84,7 +84,7 @@ class Change:
         self._add(Path(chunking.output), executor, arguments.workers)
 
     def _chunking(self, corpus: list[str], workers: int) -> ChunkArguments:
-        made = self.record["inputs"]["chunks"]
+        made = self.record["inputs"]["chunking"]
         if made["command"] != "chunk":
             raise UserError(
                 f"the documents of {str(self.origin)!r} are a sample, so nothing tells how to cut others; "
@@ -121,7 +121,7 @@ class Change:
         """Mark the chunks of documents as deleted."""
         before = self.before
         self._prepare({"delete": sorted(ids)})
-        held_out = self.record["inputs"]["chunks"]["arguments"].get("held_out", 0)
+        held_out = self.record["inputs"]["chunking"]["arguments"].get("held_out", 0)
         chosen = DocumentIds(before).chunks_of(ids, held_out)
         deleted = np.union1d(before.deleted, chosen)
         if len(deleted) == len(before.deleted):

@@ -22,7 +22,7 @@ from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.record import read_stage
 from ctxsim_hf.runtime.stage import Stage
-from ctxsim_hf.text.chunks import describe_chunks
+from ctxsim_hf.text.chunks import describe_chunking, describe_chunks
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -40,6 +40,7 @@ def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str
     models = [fetch_model(name, "a context model") for name in arguments.models]
     inputs: dict[str, Any] = {
         "chunks": describe_chunks(str(arguments.chunks)),
+        "chunking": describe_chunking(str(arguments.chunks)),
         "context_models": [describe_context_model(folder) for folder in models],
     }
     if arguments.tokenizer is not None:

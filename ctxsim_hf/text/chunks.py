@@ -88,10 +88,14 @@ def check_chunks(folder: str | Path, split: str | None = None) -> None:
 
 
 def describe_chunks(folder: str | Path) -> dict[str, Any]:
-    """Describe a folder of chunks for the stage.json of a stage that reads it, and say how it was cut."""
+    """Describe a folder of chunks for the stage.json of a stage that reads it."""
+    return describe_stage(folder, *COMMANDS)
+
+
+def describe_chunking(folder: str | Path) -> dict[str, Any]:
+    """Return the command and the arguments that cut a folder of chunks, so that others can be cut alike."""
     record = read_stage(folder, *COMMANDS)
-    made = {name: record[name] for name in ("command", "arguments")}
-    return describe_stage(folder, *COMMANDS) | made
+    return {name: record[name] for name in ("command", "arguments")}
 
 
 def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:
