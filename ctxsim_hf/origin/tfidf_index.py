@@ -161,13 +161,15 @@ def _add_frequent(
     sentences, ends = np.unique(sentence_of, return_index=True)
     terms = places.tolist()
     for sentence, start, end in zip(sentences.tolist(), ends.tolist(), [*ends[1:].tolist(), len(terms)], strict=True):
-        rows, weights = [segment.row_of.get(term, -1) for term in terms[start:end]], segment.rows
-        if -1 in rows:  # frequent in other segments only
+        rows = [segment.row_of.get(term, -1) for term in terms[start:end]]
+        weights = segment.rows
+        if -1 in rows:  # one is frequent in other segments only
             rows, weights = list(range(end - start)), _dense(segment, terms[start:end])
         for place in range(0, segment.num_chunks, CHUNKS_PER_BLOCK):
-            block = weights[rows, place : place + CHUNKS_PER_BLOCK]
+            columns = slice(place, min(place + CHUNKS_PER_BLOCK, segment.num_chunks))
+            block = weights[rows, columns]
             block *= factors[start:end, None]
-            target = scores[sentence, first + place : first + place + block.shape[1]]
+            target = scores[sentence, first + place : first + columns.stop]
             if len(target) > 1:
                 np.add.reduce(block, axis=0, out=target)  # row after row
             else:  # numpy would add a single column pairwise
