@@ -29,9 +29,6 @@ import ctxsim_hf
 from benchmarks.demo_data import write_demo_corpus
 from ctxsim_hf.harvest.drawing import NEAR_CHUNKS
 from ctxsim_hf.harvest.harvest_arguments import MIXES
-from ctxsim_hf.origin.context_index import TFIDF
-from ctxsim_hf.origin.layout import INDEX
-from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.recipes.cost_model import SHIPPED, CostModel, Workload
 from ctxsim_hf.runtime.blocks import Blocks, LocalExecutor
 
@@ -205,7 +202,7 @@ class Bench:
 
 def seconds_of_search(place: Path) -> float:
     """Return the time of one search by TF-IDF. Small corpora hide in a harvest how it grows with the chunks."""
-    index = TfidfIndex.open(place / "index" / INDEX / TFIDF)
+    index = ctxsim_hf.OriginSimilarity.from_pretrained(place / "index").index.tfidf
     sentences = [chunk[0] for chunk in ctxsim_hf.read_chunks(place / "chunk")["sentences"][:SEARCHES]]
     times = []
     for _ in range(3):

@@ -26,10 +26,14 @@ import scipy.sparse as sp
 from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf import read_chunks
-from ctxsim_hf.origin.tfidf_index import Found, TfidfIndex, Vector
+from ctxsim_hf.origin.tfidf_build import build_segment
+from ctxsim_hf.origin.tfidf_index import Found, TfidfIndex, Vectors
+from ctxsim_hf.origin.tfidf_segment import TfidfSegment
+from ctxsim_hf.origin.tfidf_weights import TfidfWeights
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
 Chunks = Sequence[Sequence[str]]
+SEGMENTS = 20
 SENTENCES_PER_PRODUCT = 10  # a product holds every chunk that shares a stop word, which is nearly all
 
 
@@ -49,6 +53,8 @@ def main() -> None:
         chooser = random.Random(0)
         sentences = [chooser.choice(chooser.choice(corpus)) for _ in range(args.sentences)]
         rows, details = build_beside_peers(corpus, sentences[:100], args, place)
+        more_rows, more_details = grow(corpus, sentences, args, place)
+        rows, details = [*rows, *more_rows], details | more_details
         sizes = [args.size // 100, args.size // 10, args.size]
         for size in sizes:
             start = time.perf_counter()
@@ -101,6 +107,41 @@ def build_beside_peers(
     return rows, {f"seconds to build {args.peer_size} chunks": seconds}
 
 
+def grow(
+    corpus: Chunks, sentences: Sequence[str], args: argparse.Namespace, place: Path
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Add a hundredth of the chunks to an index, and screen one segment and many of the same chunks."""
+    chunks = list(resampled(corpus, args.peer_size))
+    whole, seconds = timed(lambda: TfidfIndex.build(chunks, place / "whole"))
+    more = list(resampled(corpus, args.peer_size // 100))
+    (place / "version").mkdir()
+
+    def add() -> None:
+        build_segment(more, place / "more")
+        both = [*whole.segments, TfidfSegment.open(place / "more")]
+        TfidfWeights.compute(both).save(place / "version", both)
+
+    _, adding = timed(add)
+    for number in range(SEGMENTS):
+        build_segment(chunks[number::SEGMENTS], place / f"segments/{number}")
+    segments = [TfidfSegment.open(place / f"segments/{number}") for number in range(SEGMENTS)]
+    cut = TfidfIndex(segments, TfidfWeights.compute(segments), np.zeros(0, np.int64))
+    times: dict[str, list[float]] = {"one": [], "many": []}
+    for _ in range(args.repeat + 1):
+        for name, index in (("one", whole), ("many", cut)):
+            times[name].append(timed(lambda index=index: exhaust(index.search(sentences, args.peer_size // 50)))[1])
+    best = {name: min(measured) for name, measured in times.items()}
+    rows = [
+        {"measure": "adding 1 % of the chunks over building, time", "ratio": adding / seconds, "wanted": "<= 0.03"},
+        {
+            "measure": f"{SEGMENTS} segments over one, screening time",
+            "ratio": best["many"] / best["one"],
+            "wanted": "<= 1.3",
+        },
+    ]
+    return rows, {f"{args.peer_size} chunks that grow": {"build": seconds, "add": adding, "screening": times}}
+
+
 def build_scikit_learn(chunks: Chunks, sentences: Sequence[str]) -> tuple[sp.csr_array, float]:
     """Cosines (sentences, chunks), and the seconds to fit."""
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -139,7 +180,9 @@ def screen_beside_peers(
             show(f"screening {index.num_chunks} chunks, {name}: {seconds[name][-1]:.1f} s")
     best = {name: min(times) for name, times in seconds.items()}
     few = slice(0, 50)
-    exact_queries, exact_postings = (m.astype(np.float64) for m in as_matrices(index, vectors[few]))
+    exact_queries, exact_postings = (
+        m.astype(np.float64) for m in as_matrices(index, vectors.part(few.start, few.stop))
+    )
     truth = ((exact_queries[[i]] @ exact_postings).toarray()[0] for i in range(exact_queries.shape[0]))
     right = share_of_best(truth, index.search(sentences[few], k), k)
     ratios = [
@@ -152,24 +195,18 @@ def screen_beside_peers(
     return rows, {f"seconds to screen {index.num_chunks} chunks": seconds}
 
 
-def as_matrices(index: TfidfIndex, vectors: Sequence[Vector]) -> tuple[sp.csr_array, sp.csr_array]:
+def as_matrices(index: TfidfIndex, vectors: Vectors) -> tuple[sp.csr_array, sp.csr_array]:
     """Sentences by terms and terms by chunks, of the terms in these sentences."""
-    terms = np.unique(np.concatenate([places for places, _, _ in vectors]))
-    row_of = {term: row for row, term in enumerate(index.row_terms.tolist())}
-    chunks, weights = [], []
-    for term in terms.tolist():
-        if term in row_of:
-            chunks.append(np.flatnonzero(index.rows[row_of[term]]).astype(np.int32))
-            weights.append(index.rows[row_of[term]][chunks[-1]])
-        else:
-            place = slice(index.starts[term], index.starts[term + 1])
-            chunks.append(index.chunks[place])
-            weights.append(index.weights[place])
+    (segment,), (places,) = index.segments, vectors.places
+    terms = np.unique(places)
+    slices = [slice(segment.starts[term], segment.starts[term + 1]) for term in terms.tolist()]
+    chunks = [segment.chunks[place] for place in slices]
+    norms = index.weights.inverse_norms
+    weights = [segment.weights[place] * norms[held] for place, held in zip(slices, chunks, strict=True)]
     shape = (len(terms), index.num_chunks)
     postings = sp.csr_array((np.concatenate(weights), np.concatenate(chunks), starts(chunks)), shape=shape)
-    places = [np.searchsorted(terms, places).astype(np.int32) for places, _, _ in vectors]
-    factors = np.concatenate([factors for _, factors, _ in vectors])
-    queries = sp.csr_array((factors, np.concatenate(places), starts(places)), shape=(len(vectors), len(terms)))
+    columns, shape = np.searchsorted(terms, places), (len(vectors.norms), len(terms))
+    queries = sp.csr_array((vectors.factors, (vectors.sentence_of, columns)), shape=shape)
     return queries, postings
 
 

@@ -15,6 +15,7 @@ from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.evaluation.evaluate import TaskResult, evaluate_similarity
 from ctxsim_hf.origin.comparison import COMPARISONS
+from ctxsim_hf.origin.segments import WORDS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
@@ -51,7 +52,7 @@ def main() -> None:
         found[name] = {"spearman": result.main.value, "pairs": result.pairs, "seconds": seconds}
         print(f"| {name} | {show(result)} | {seconds:.0f} |", flush=True)
 
-    counts = TfidfCosine.load(Path(args.origin) / "signals/words")
+    counts = TfidfCosine.load(OriginSimilarity.from_pretrained(args.origin).version.folder / WORDS)
     measure("TF-IDF", counts)
     measure("letters", LetterCosine(counts))
     with tempfile.TemporaryDirectory() as cache:  # variants that judge in the same contexts find them once

@@ -152,6 +152,38 @@ def build_index(
     return _run("index", {"chunks": chunks, "output": output, **named}, options, executor)
 
 
+def grow_index(
+    origin: Location,
+    *,
+    corpus: Location | Sequence[Location] | None = None,
+    chunks: Location | None = None,
+    delete: Sequence[str] | None = None,
+    compact: bool | None = None,
+    workers: int | None = None,
+    executor: "Executor | None" = None,
+) -> dict[str, Any]:
+    """Add documents to an origin, delete some, or merge its segments; one of these in a call.
+
+    Whoever has the origin open goes on with what he opened. Killed at any moment, the origin is as it was, and the
+    same call finishes.
+
+    Args:
+        origin: Folder made by `build_index`.
+        corpus: Documents to add: files, folders or ids of datasets, cut as those before. None adds none.
+        chunks: Folder made by `chunk`, to add instead of a corpus. None adds none.
+        delete: Ids of documents to delete. None deletes none.
+        compact: Whether to merge all segments into one, without what was deleted. None means no.
+        workers: Processes; the output is the same for any number. None means the default of IndexArguments.
+        executor: Tokenises and runs context models elsewhere. None means this machine.
+
+    Returns:
+        The counts of chunks, sentences, contexts and segments.
+    """
+    named = {"corpus": corpus, "chunks": chunks, "delete": delete, "compact": compact, "workers": workers}
+    add = corpus is not None or chunks is not None
+    return _run("index", {"origin": origin, "add": add, **named}, {}, executor)
+
+
 def harvest(
     origin: Location,
     *,

@@ -21,6 +21,7 @@ VERBS_OF = {
     "train_tokenizer": ["train-tokenizer"],
     "train_context_model": ["train discriminator", "train generator", "train context-model"],
     "build_index": ["index"],
+    "grow_index": ["index"],
     "harvest": ["harvest"],
     "harvest_vectors": ["harvest-vectors"],
     "train_surrogate": ["train surrogate"],
@@ -94,7 +95,7 @@ def test_from_chunks_to_a_surrogate(planted: Path, tmp_path: Path) -> None:
             lambda out: api.train_context_model("causal", chunks="a", init="b", tokenizer="c", output=out),
             "'tokenizer' is not an option",
         ),
-        (lambda out: api.build_index(None, output=out), "expected a value for 'chunks', got none"),  # type: ignore
+        (lambda out: api.build_index(None, output=out), "expected --chunks, a folder made by ctxsim chunk"),  # type: ignore
         (lambda out: api.adapt("a", output=out, minutes=0), "--minutes must be above 0"),
     ],
 )

@@ -15,10 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from ctxsim_hf.text.bags import count_matrix
+from ctxsim_hf.text.bm25_weights import K1, B, bm25_idf, saturated
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.words import words
-
-K1, B = 1.5, 0.75
 
 
 def bm25_vectors(queries: Sequence[str], documents: Sequence[str]) -> tuple[csr_array, csr_array]:
@@ -33,9 +32,9 @@ def bm25_vectors(queries: Sequence[str], documents: Sequence[str]) -> tuple[csr_
     df = np.bincount(held.col, minlength=held.shape[1])
     lengths = held.sum(axis=1)
     mean = lengths.mean() or 1  # no document has a word
-    saturated = held.data * (K1 + 1) / (held.data + K1 * (1 - B + B * lengths[held.row] / mean))
-    weighted = csr_array((saturated, (held.row, held.col)), shape=held.shape)
-    return asked, weighted @ diags_array(np.log1p((len(documents) - df + 0.5) / (df + 0.5)))
+    weights = saturated(held.data, lengths[held.row], mean)
+    weighted = csr_array((weights, (held.row, held.col)), shape=held.shape)
+    return asked, weighted @ diags_array(bm25_idf(len(documents), df))
 
 
 class Bm25:

@@ -6,8 +6,7 @@ import numpy as np
 
 from ctxsim_hf.evaluation.examples import Similarity
 from ctxsim_hf.runtime.errors import UserError
-
-RRF_K = 60  # of the paper
+from ctxsim_hf.text.rank_fusion import reciprocal_ranks
 
 
 class ReciprocalRankFusion:
@@ -24,11 +23,4 @@ class ReciprocalRankFusion:
 
     def fuse(self, scores: Sequence[np.ndarray]) -> np.ndarray:
         """Return the sum of 1 / (60 + rank) over systems, from the scores of each: (queries, documents)."""
-        return np.sum([_reciprocal_ranks(one) for one in scores], axis=0)
-
-
-def _reciprocal_ranks(scores: np.ndarray) -> np.ndarray:
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ranks = np.empty(scores.shape)
-    np.put_along_axis(ranks, order, np.arange(1.0, scores.shape[1] + 1)[None], axis=1)
-    return np.where(np.isneginf(scores), 0, 1 / (RRF_K + ranks))  # -inf: not ranked
+        return np.sum([reciprocal_ranks(one) for one in scores], axis=0)

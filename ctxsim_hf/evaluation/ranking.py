@@ -12,9 +12,10 @@ from scipy.sparse import issparse
 
 from ctxsim_hf.evaluation.bm25 import K1, B, Bm25, bm25_vectors
 from ctxsim_hf.evaluation.examples import Similarity
-from ctxsim_hf.evaluation.fusion import RRF_K, ReciprocalRankFusion
+from ctxsim_hf.evaluation.fusion import ReciprocalRankFusion
 from ctxsim_hf.evaluation.limited_encoder import LimitedEncoder
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.text.rank_fusion import RRF_K
 
 RERANKED = 100
 _BM25_WORDS = "words in lower case, neither stemmed nor stopped, counted in these documents"

@@ -97,7 +97,7 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         layout=read_json(publication.folder / "layout.json"),
         cross=cross,
         same_documents=same_documents(record["inputs"]),
-        corpora=corpora(as_plain_text(record["inputs"])),
+        corpora=corpora(as_plain_text([record["inputs"], record.get("history", [])])),
         arguments=as_markdown([("argument", "value"), *_table_rows(as_plain_text(record["arguments"]))]),
         figures=as_markdown([("figure", "value"), *_table_rows(as_plain_text(record["counts"]))]),
         results=results_table(results.rows),
@@ -151,7 +151,7 @@ def as_plain_text(value: Any) -> Any:
     return re.sub(r"[<>`|\[\]]", lambda found: f"&#{ord(found[0])};", " ".join(value.split()))
 
 
-def corpora(inputs: dict[str, Any]) -> list[dict[str, Any]]:
+def corpora(inputs: Any) -> list[dict[str, Any]]:
     """Return the corpora that the inputs, or their own inputs, were made from, each once."""
     return list({json.dumps(corpus): corpus for corpus in _corpora(inputs)}.values())
 

@@ -16,7 +16,7 @@ from ctxsim_hf.encoder.find_surrogate import find_surrogate
 from ctxsim_hf.harvest.drawing import Drawing, Mix
 from ctxsim_hf.mining.pairs_to_label import JudgedPairs, choose_pairs
 from ctxsim_hf.origin.group_scoring import score_group
-from ctxsim_hf.origin.layout import SIGNALS
+from ctxsim_hf.origin.segments import WORDS
 from ctxsim_hf.origin.signals import CONTEXTS, mix, open_signal
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN, OriginSimilarity
 from ctxsim_hf.runtime.arguments import Arguments
@@ -72,7 +72,7 @@ def _write_table(arguments: LabelArguments, path: Path) -> str:
 
 def _signals(origin: OriginSimilarity, surrogate: str | None) -> dict[str, Signal]:
     """Return the signals of an origin, the words, and a surrogate if there is one."""
-    words: dict[str, Signal] = {"words": open_signal("words", origin.folder / SIGNALS / "words")}
+    words: dict[str, Signal] = {"words": open_signal("words", origin.version.folder / WORDS)}
     other = {} if surrogate is None else {"surrogate": EncoderSignal.open(find_surrogate(surrogate))}
     return words | origin.signals | other
 

@@ -6,12 +6,8 @@ evaluate --save-thresholds` replaces it by one that knows adjacent sentences too
 
 from pathlib import Path
 
-import numpy as np
-
 from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE, Thresholds
-from ctxsim_hf.origin.background import CLOZE_BACKGROUND, read_background
 from ctxsim_hf.origin.cloze_signal import ClozeSignal
-from ctxsim_hf.origin.layout import SIGNALS
 from ctxsim_hf.origin.signals import CLOZE, CONTEXTS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
@@ -25,9 +21,9 @@ def write_background_thresholds(folder: str | Path) -> None:
     origin = OriginSimilarity.from_pretrained(folder)
     if CONTEXTS in origin.signals and not origin.has_fast_contexts:
         return
-    background = read_background(origin.folder)
-    if isinstance(cloze := origin.signals.get(CLOZE), ClozeSignal):
-        cloze.remember(background, np.load(origin.folder / SIGNALS / CLOZE / CLOZE_BACKGROUND, allow_pickle=False))
+    background, states = origin.version.background, origin.version.cloze_states()
+    if isinstance(cloze := origin.signals.get(CLOZE), ClozeSignal) and states is not None:
+        cloze.remember(background, states)
     first, second = background[::2][:PAIRS], background[1::2][:PAIRS]
     scores = origin.similarity(first[: len(second)], second)
     Thresholds.from_scores(scores, None, origin.settings.to_json()).save(folder)

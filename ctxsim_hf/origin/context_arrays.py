@@ -1,4 +1,4 @@
-"""Compute what an index stores of every context for its context models, in blocks of chunks.
+"""Compute what a segment stores of every context for the context models, in blocks of chunks.
 
 Each block runs on one thread (an LSTM gains nothing from a second), so that the bytes are the same for any number of
 processes.
@@ -20,8 +20,8 @@ from ctxsim_hf.context_models.registry import (
     register_context_model,
     registered_context_models,
 )
-from ctxsim_hf.origin.context_index import STORED, TOKENS, IndexSentences, open_texts
-from ctxsim_hf.origin.layout import CONTEXT_MODELS, INDEX, TOKENIZER, Layout
+from ctxsim_hf.origin.context_index import STORED, TOKENS, IndexSentences, map_texts
+from ctxsim_hf.origin.layout import CONTEXT_MODELS, TOKENIZER, Layout
 from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.files import whole_folder, writing
 from ctxsim_hf.runtime.threads import torch_threads
@@ -34,15 +34,16 @@ CHUNKS_PER_BLOCK = 4000
 
 @dataclass
 class ContextArrays(FileBlocks):
-    """The stored arrays of an origin folder that already has its models, tokens and texts."""
+    """The stored arrays of a segment that already has its tokens and texts. `folder` is that of the segment."""
 
+    origin: Path  # with the models
     # Pickled with the work, so that a worker knows what its parent registered.
     registered: dict[str, type[ContextModel]] = field(default_factory=registered_context_models)
     chunks_per_block: int = CHUNKS_PER_BLOCK  # whose sentences are encoded together
 
     @cached_property
     def _chunks(self) -> TokenizedChunks:
-        return open_tokenized(self.folder / INDEX / TOKENS)
+        return open_tokenized(self.folder / TOKENS)
 
     @cached_property
     def _opened(self) -> tuple[dict[str, ContextModel], IndexSentences, int]:
@@ -51,23 +52,21 @@ class ContextArrays(FileBlocks):
         The models run on the CPU, since there may be many processes and every machine should store the same.
         """
         disable_progress_bar()  # every process would show one for the weights
-        layout = Layout.load(self.folder)
-        names = layout.storing_models(self.folder)
-        models = {name: load_context_model(self.folder / CONTEXT_MODELS / name) for name in names}
-        sentences = IndexSentences(
-            open_texts(self.folder / INDEX), self._chunks, open_tokenizer(self.folder / TOKENIZER)
-        )
+        layout = Layout.load(self.origin)
+        names = layout.storing_models(self.origin)
+        models = {name: load_context_model(self.origin / CONTEXT_MODELS / name) for name in names}
+        sentences = IndexSentences(map_texts(self.folder), self._chunks, open_tokenizer(self.origin / TOKENIZER))
         return models, sentences, layout.width
 
     def blocks(self) -> list[str]:
         """Return the names of the blocks; none if no model stores anything."""
-        if not Layout.load(self.folder).storing_models(self.folder):
+        if not Layout.load(self.origin).storing_models(self.origin):
             return []
         return [f"{BLOCKS}/{start:09d}.npz" for start in range(0, self._chunks.num_chunks, self.chunks_per_block)]
 
     def is_done(self, name: str) -> bool:
         """Return whether a block is finished, or merged already."""
-        return super().is_done(name) or (self.folder / INDEX / STORED).exists()
+        return super().is_done(name) or (self.folder / STORED).exists()
 
     @torch.inference_mode()
     def run_block(self, name: str) -> None:
@@ -90,7 +89,7 @@ class ContextArrays(FileBlocks):
     def merge(self) -> None:
         """Merge the blocks into one array for each name."""
         if names := self.blocks():
-            target = self.folder / INDEX / STORED
+            target = self.folder / STORED
             if not target.exists():
                 with whole_folder(target) as folder:
                     self._merge([self.folder / name for name in names], folder)

@@ -2,6 +2,7 @@
 
 A context is given by the number of the sentence taken out, among the sentences of the train chunks. TF-IDF finds
 chunks for a sentence; what context models store of every context is kept under the name of the model and of the array.
+Chunks, sentences and contexts are numbered through all segments, as if deleted documents had never been there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +15,15 @@ import xxhash
 from transformers import TokenizersBackend
 
 from ctxsim_hf.context_models.contexts import Contexts
+from ctxsim_hf.origin.joined_arrays import Joined, JoinedArray
+from ctxsim_hf.origin.segments import Version
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
 from ctxsim_hf.text.chunks import Chunk, Context
 from ctxsim_hf.text.tokenized import TokenizedChunks, TokenizedSentences, open_tokenized, tokenize_sentences
 
 TFIDF, TOKENS, CHUNKS, STORED, SENTENCE_KEYS = "tfidf", "tokens", "chunks.arrow", "stored", "sentence_keys.npy"
+
+Rows = np.ndarray | JoinedArray
 
 
 def sentence_key(sentence: str) -> int:
@@ -51,11 +56,12 @@ class IndexSentences:
 class StoredRows(Mapping[str, np.ndarray]):
     """Rows of the arrays stored for a model, read on demand."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> None:
+    def __init__(self, arrays: Mapping[str, Rows], rows: np.ndarray) -> None:
         self._arrays, self._rows = arrays, rows
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._arrays[name][self._rows]
+        rows: np.ndarray = self._arrays[name][self._rows]
+        return rows
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -84,27 +90,30 @@ class ContextIndex:
 
     tfidf: TfidfIndex
     sentences: IndexSentences
-    sentence_keys: np.ndarray  # (sentences,)
-    stored: Mapping[str, Mapping[str, np.ndarray]]  # model -> name -> (contexts, ...)
+    sentence_keys: Rows  # (sentences,)
+    stored: Mapping[str, Mapping[str, Rows]]  # model -> name -> (contexts, ...)
     width: int
 
     @classmethod
-    def open(cls, folder: str | Path, tokenizer: TokenizersBackend, width: int) -> "ContextIndex":
+    def open(cls, version: Version, tokenizer: TokenizersBackend, width: int) -> "ContextIndex":
         """Map the files of an index.
 
         Args:
-            folder (`str` or `Path`): The folder `index` of an origin.
+            version (`Version`): The version of an origin to open.
             tokenizer (`TokenizersBackend`): The tokenizer that made its tokens.
             width (`int`): Number of sentences on each side of a context.
         """
-        folder = Path(folder)
-        stored: dict[str, dict[str, np.ndarray]] = {}
-        for path in sorted((folder / STORED).glob("*/*.npy")):
-            stored.setdefault(path.parent.name, {})[path.stem] = _map(path)
+        segments = version.segments
+        joined = open_joined(version)
+        stored: dict[str, dict[str, Rows]] = {}
+        for path in sorted((segments[0] / STORED).glob("*/*.npy")):
+            parts = [map_array(segment / STORED / path.parent.name / path.name) for segment in segments]
+            stored.setdefault(path.parent.name, {})[path.stem] = joined.join(parts, joined.contexts)
+        keys = joined.join([map_array(segment / SENTENCE_KEYS) for segment in segments], joined.sentences)
         return cls(
-            tfidf=TfidfIndex.open(folder / TFIDF),
-            sentences=IndexSentences(open_texts(folder), open_tokenized(folder / TOKENS), tokenizer),
-            sentence_keys=_map(folder / SENTENCE_KEYS),
+            tfidf=TfidfIndex.open(version.folder, [segment / TFIDF for segment in segments], version.deleted),
+            sentences=IndexSentences(open_texts(version, joined), joined.tokenized(), tokenizer),
+            sentence_keys=keys,
             stored=stored,
             width=width,
         )
@@ -151,11 +160,25 @@ class ContextIndex:
         return self.sentences.texts(np.asarray(numbers))
 
 
-def open_texts(folder: Path) -> pa.Table:
-    """Map the texts of an index: chunk_id, doc_id, source, split, sentences."""
-    return pa.ipc.open_file(pa.memory_map(str(folder / CHUNKS))).read_all()
+def open_joined(version: Version) -> Joined:
+    """Open the tokens of a version's segments, and how they become one sequence."""
+    return Joined([open_tokenized(segment / TOKENS) for segment in version.segments], version.deleted)
 
 
-def _map(path: Path) -> np.ndarray:
+def open_texts(version: Version, joined: Joined) -> pa.Table:
+    """Map the texts of a version: chunk_id, doc_id, source, split, sentences."""
+    tables = [map_texts(segment) for segment in version.segments]
+    if joined.is_trivial:
+        return tables[0]
+    return pa.concat_tables([tables[number][rows] for number, rows in joined.chunks.slices()])
+
+
+def map_texts(segment: Path) -> pa.Table:
+    """Map the texts of a segment."""
+    return pa.ipc.open_file(pa.memory_map(str(segment / CHUNKS))).read_all()
+
+
+def map_array(path: Path) -> np.ndarray:
+    """Memory-map an array."""
     array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     return array

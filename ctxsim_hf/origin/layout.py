@@ -1,8 +1,8 @@
 """Describe an origin folder: layout.json names its context models and the width of its contexts.
 
-origin.json        settings                    background.json    the sentences a score is compared with
-context_models/    a folder for each model     tokenizer/         by which the index counts and compares tokens
-index/             see context_index.py        signals/           what other signals need: words, an encoder
+origin.json        settings                    tokenizer/         by which the index counts and compares tokens
+context_models/    a folder for each model     signals/           what other signals need, such as an encoder
+segments/          documents, see segments.py  versions/          which of them count
 """
 
 import json
@@ -18,8 +18,8 @@ from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.validation import Count, validate
 
 LAYOUT_FILE = "layout.json"
-FORMAT = 2
-CONTEXT_MODELS, TOKENIZER, INDEX, SIGNALS = "context_models", "tokenizer", "index", "signals"
+FORMAT = 3
+CONTEXT_MODELS, TOKENIZER, SIGNALS = "context_models", "tokenizer", "signals"
 
 
 @dataclass(frozen=True)

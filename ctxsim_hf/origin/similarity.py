@@ -16,7 +16,6 @@ from ctxsim_hf.context_models.base import ContextModel, Ranker
 from ctxsim_hf.context_models.score_weights import ScoreWeights
 from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.encoder.thresholds import Thresholds
-from ctxsim_hf.origin.background import CLOZE_BACKGROUND, read_background
 from ctxsim_hf.origin.candidates import Candidates
 from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
 from ctxsim_hf.origin.context_index import ContextIndex
@@ -26,8 +25,9 @@ from ctxsim_hf.origin.explaining import ContextExplainer, explain
 from ctxsim_hf.origin.explanation import Explanation
 from ctxsim_hf.origin.fit_score import ContextScorer, answered_terms
 from ctxsim_hf.origin.group_scoring import GROUP_SCORERS, Labels, score_group
-from ctxsim_hf.origin.layout import INDEX, SIGNALS, TOKENIZER, Layout, default_device
+from ctxsim_hf.origin.layout import SIGNALS, TOKENIZER, Layout, default_device
 from ctxsim_hf.origin.pair_scores import PairScores
+from ctxsim_hf.origin.segments import WORDS, Version
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.signals import CLOZE, CONTEXTS, mix, open_signal, shares
 from ctxsim_hf.origin.suggested_words import WordModel, WordSuggestions
@@ -59,14 +59,17 @@ class OriginSimilarity:
     def __init__(
         self,
         folder: Path,
+        version: Version,
         index: ContextIndex,
         models: Mapping[str, ContextModel],
         settings: OriginSettings,
         record: Mapping[str, Any],
         cache_folder: str | Path | None = None,
     ) -> None:
-        self.folder, self.index, self.models, self.settings, self._record = folder, index, models, settings, record
-        self.background = read_background(folder)[: settings.background_size]
+        self.folder, self.version, self.index, self.models = folder, version, index, models
+        self.settings, self._record = settings, record
+        self.background = version.background[: settings.background_size]
+        self._words = TfidfCosine.load(version.folder / WORDS)  # now, since the files of a version may be removed
         self._cache = Path(cache_folder) if cache_folder else None
         self.signals: dict[str, Signal] = {name: self._open_signal(name) for name in settings.active_signals}
 
@@ -91,10 +94,11 @@ class OriginSimilarity:
         """
         folder = origin_folder(origin, revision)
         record = open_stage(folder, "index")
-        layout = Layout.load(folder)
+        layout, version = Layout.load(folder), Version.current(folder, record)
         return cls(
             folder,
-            ContextIndex.open(folder / INDEX, open_tokenizer(folder / TOKENIZER), layout.width),
+            version,
+            ContextIndex.open(version, open_tokenizer(folder / TOKENIZER), layout.width),
             layout.open_models(folder, str(device or default_device())),
             OriginSettings.load(folder).override(**settings),
             record,
@@ -112,11 +116,10 @@ class OriginSimilarity:
         return ContextsSignal(self.index, scorer, sets, self.background, settings)
 
     def _open_signal(self, name: str) -> Signal:
-        folder = self.folder / SIGNALS / name
         if name == CONTEXTS:
             return self.contexts
         if name == CLOZE:
-            background = np.load(folder / CLOZE_BACKGROUND, allow_pickle=False) if folder.exists() else None
+            background = self.version.cloze_states()
             model = next((model for model in self.models.values() if isinstance(model, ClozeModel)), None)
             if model is None or background is None:
                 raise UserError("no context model of this origin knows cloze contexts; index with a language model")
@@ -125,7 +128,7 @@ class OriginSimilarity:
             key = xxhash.xxh3_128_hexdigest(repr(self._record["inputs"]["context_models"]).encode())
             cache = self._cache / f"cloze-{key}.sqlite" if self._cache else None
             return ClozeSignal(model, whitening, cache, background, self.settings.cloze_neighbours)
-        return open_signal(name, folder)
+        return open_signal(name, self.version.folder / WORDS if name == "words" else self.folder / SIGNALS / name)
 
     @cached_property
     def shares(self) -> dict[str, float]:
@@ -154,6 +157,7 @@ class OriginSimilarity:
         models = [f"{model['model_type']}={model['xxh3_128'][:8]}" for model in inputs["context_models"]]
         parts = {
             "origin": _digest(self._record)[:8],
+            "version": self.version.name[:8],
             "context_models": "+".join(models),
             "chunks": inputs["chunks"]["xxh3_128"][:8],
             **settings,
@@ -262,8 +266,7 @@ class OriginSimilarity:
     @cached_property
     def _suggestions(self) -> WordSuggestions | None:
         model = next((model for model in self.models.values() if isinstance(model, WordModel)), None)
-        counts = self.folder / SIGNALS / "words"
-        return None if model is None else WordSuggestions(model, self.background, TfidfCosine.load(counts))
+        return None if model is None else WordSuggestions(model, self.background, self._words)
 
 
 def origin_folder(origin: str | Path, revision: str | None = None) -> Path:

@@ -1,8 +1,8 @@
-"""Stream chunks into the files of a TF-IDF index.
+"""Stream chunks into the files of a segment of a TF-IDF index.
 
 Records of (key, chunk, count) are written to bucket files by the top bits of the key. Each bucket is sorted, and
-together they give all terms in the order of their keys. The weights are divided by the norms of the chunks last, since
-these need all terms. Memory holds a block of chunks, a bucket, and a few numbers for each chunk.
+together they give all terms in the order of their keys. Memory holds a block of chunks and a bucket. Nothing that is
+written depends on chunks of other segments.
 """
 
 import contextlib
@@ -17,23 +17,21 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import whole_folder, write_json
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
-FORMAT = 2  # raise it when the meaning of the arrays changes
+FORMAT = 3  # raise it when the meaning of the arrays changes
 ABOUT_FILE = "index.json"
-ARRAYS: dict[str, type[np.generic]] = {  # TfidfIndex says what they mean
+ARRAYS: dict[str, type[np.generic]] = {  # TfidfSegment says what they mean
     "keys": np.uint64,
-    "idf": np.float32,
     "starts": np.int64,
     "chunks": np.int32,
     "weights": np.float32,
     "row_terms": np.int64,
     "rows": np.float32,
 }
-NUMBERS_PER_BLOCK = 1 << 22
 
 _RECORD = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.int32)])
 
 
-def build_index(
+def build_segment(
     chunks: Iterable[Sequence[str]],
     folder: Path,
     ngrams: str = "uni+bigrams",
@@ -41,7 +39,7 @@ def build_index(
     buckets: int = 256,
     row_share: float = 1 / 8,
 ) -> None:
-    """Write the index of chunks, each a sequence of sentences, into a folder that does not exist yet.
+    """Write the segment of chunks, each a sequence of sentences, into a folder that does not exist yet.
 
     Args:
         chunks (`Iterable[Sequence[str]]`): The chunks, read once and numbered in their order.
@@ -49,8 +47,8 @@ def build_index(
         ngrams (`str`): Terms: `uni+bigrams` or `bigrams` of words.
         chunks_per_block (`int`): Chunks to hold at a time. The bytes written do not depend on it.
         buckets (`int`): Files to sort one after another. The bytes written do not depend on it.
-        row_share (`float`): A term in at least this share of the chunks is kept as a row. At 1/8, a row takes at most
-            four times the space of its postings.
+        row_share (`float`): A term in at least this share of the chunks is kept as a row too. At 1/8, a row takes at
+            most four times the space of its postings.
     """
     keys_of = NgramKeys(ngrams)
     if folder.exists():
@@ -59,8 +57,7 @@ def build_index(
         paths = [temporary / f"buckets/{number:06d}" for number in range(buckets)]
         (temporary / "buckets").mkdir()
         num_chunks = _fill_buckets(paths, chunks, keys_of, chunks_per_block)
-        norms = _write_terms(temporary, paths, num_chunks, row_share)
-        _divide_by_norms(temporary, norms)
+        _write_terms(temporary, paths, num_chunks, row_share)
         (temporary / "buckets").rmdir()
         write_json(temporary / ABOUT_FILE, {"format": FORMAT, "ngrams": ngrams, "num_chunks": num_chunks})
 
@@ -98,9 +95,8 @@ def run_lengths(keys: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.nd
     return keys[starts], others[starts], np.diff(starts, append=len(keys))
 
 
-def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share: float) -> np.ndarray:
-    """Sort the buckets into all arrays, with weights that are not divided by the norms yet; return the norms."""
-    squares = np.zeros(num_chunks)
+def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share: float) -> None:
+    """Sort the buckets into all arrays."""
     with contextlib.ExitStack() as stack:
         files = {
             name: stack.enter_context(
@@ -113,42 +109,18 @@ def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share
             records = np.fromfile(path, _RECORD)
             path.unlink()
             records = records[np.argsort(records["key"], kind="stable")]
-            chunks = records["chunk"]
+            chunks, weights = records["chunk"], 1 + np.log(records["count"])
             keys, _, df = run_lengths(records["key"], records["key"])
-            idf = 1 + np.log((1 + num_chunks) / (1 + df))
-            weights = (1 + np.log(records["count"])) * np.repeat(idf, df)
-            np.add.at(squares, chunks, weights**2)  # in the order of the keys, for any number of buckets
-            weights *= np.repeat(idf, df)  # the sentence's share
             has_row = df >= row_share * num_chunks
             in_row = np.repeat(has_row, df)
             rows = np.zeros((has_row.sum(), num_chunks), np.float32)
             rows[np.repeat(np.arange(len(rows)), df[has_row]), chunks[in_row]] = weights[in_row]
             files["rows"].append(rows)
             files["row_terms"].append(files["keys"].length + np.flatnonzero(has_row))
-            files["starts"].append(files["chunks"].length + np.cumsum(np.where(has_row, 0, df)))
+            files["starts"].append(files["chunks"].length + np.cumsum(df))
             files["keys"].append(keys)
-            files["idf"].append(idf)
-            files["chunks"].append(chunks[~in_row])
-            files["weights"].append(weights[~in_row])
-    return np.sqrt(squares)
-
-
-def _divide_by_norms(folder: Path, norms: np.ndarray) -> None:
-    norms[norms == 0] = 1  # a chunk without words
-    # Files are mapped again for each block, so that earlier blocks need not stay in memory.
-    for start in range(0, len(_map(folder, "weights")), NUMBERS_PER_BLOCK):
-        block = slice(start, start + NUMBERS_PER_BLOCK)
-        weights = _map(folder, "weights")[block]
-        np.divide(weights, norms[_map(folder, "chunks")[block]], out=weights, casting="same_kind")
-    rows_per_block = 1 + NUMBERS_PER_BLOCK // len(norms)
-    for start in range(0, len(_map(folder, "rows")), rows_per_block):
-        rows = _map(folder, "rows")[start : start + rows_per_block]
-        np.divide(rows, norms, out=rows, casting="same_kind")
-
-
-def _map(folder: Path, name: str) -> np.ndarray:
-    array: np.ndarray = np.load(folder / f"{name}.npy", mmap_mode="r+", allow_pickle=False)
-    return array
+            files["chunks"].append(chunks)
+            files["weights"].append(weights)
 
 
 class _GrowingArray:

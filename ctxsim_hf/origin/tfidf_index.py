@@ -2,67 +2,104 @@
 
 The search is exact: every term of every chunk counts. A term weighs (1 + ln tf) * idf in a chunk or sentence that
 holds it tf times, where idf = 1 + ln((1 + chunks) / (1 + df)), and vectors have length 1, as with
-TfidfVectorizer(sublinear_tf=True) of scikit-learn. What a term adds to the scores is kept as postings if it is rare
-(the chunks that hold it and its weight in each) and as a row if it is frequent (its weight in every chunk), since
-adding a whole row is ten times as fast, per chunk, as adding to scattered places. Ruling chunks out before the rows
-are added does not pay: a stop word weighs little, but many of them weigh more than one rare word.
+TfidfVectorizer(sublinear_tf=True) of scikit-learn. An index consists of segments, which hold 1 + ln tf alone; idf and
+norms are applied to the sums, so that chunks can be added as another segment and deleted by a norm.
+
+Every term has postings (the chunks that hold it and its weight in each). A frequent one has a row too (its weight in
+every chunk), since adding whole rows is ten times as fast, per chunk, as adding to scattered places. Frequent terms
+are added first and then the others, each in the order of their keys and rounded alike from rows and from postings:
+so a score is the same to the bit however the chunks are cut into segments.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ctxsim_hf.origin.tfidf_build import ABOUT_FILE, ARRAYS, FORMAT, build_index, run_lengths
+from ctxsim_hf.origin.tfidf_build import build_segment, run_lengths
+from ctxsim_hf.origin.tfidf_segment import TfidfSegment
+from ctxsim_hf.origin.tfidf_weights import TfidfWeights, idf
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
 SENTENCES_PER_SHARE = 32
 SAMPLED_EVERY = 64
+FREQUENT_SHARE = 1 / 8  # of all chunks; terms in so many are added as rows
+MAX_SCORES = 1 << 21  # of a share of sentences, in memory
+CHUNKS_PER_BLOCK = 1 << 14  # whose rows are added up in the cache of a core
 
-Vector = tuple[np.ndarray, np.ndarray, float]  # places of terms in `keys`, 1 + ln tf of each, and the vector's norm
 Found = tuple[np.ndarray, np.ndarray]  # numbers of chunks (int32), and their scores (float32)
+
+
+class Vectors(NamedTuple):
+    """The known terms of sentences: sentence after sentence, frequent terms first, each kind in the order of keys."""
+
+    sentence_of: np.ndarray  # (terms,)
+    is_rare: np.ndarray  # (terms,)
+    factors: np.ndarray  # (terms,) (1 + ln tf) * idf^2: what the weight in a chunk is multiplied by
+    places: np.ndarray  # (segments, terms) in the keys of each segment, -1 for none
+    norms: np.ndarray  # (sentences,)
+
+    def part(self, start: int, end: int) -> "Vectors":
+        """Return the sentences from `start` to `end`."""
+        terms = slice(*np.searchsorted(self.sentence_of, (start, end)).tolist())
+        places, norms = self.places[:, terms], self.norms[start:end]
+        return Vectors(self.sentence_of[terms] - start, self.is_rare[terms], self.factors[terms], places, norms)
 
 
 @dataclass(frozen=True, eq=False)
 class TfidfIndex:
-    """An index on disk, memory-mapped. Chunks are numbered in the order in which they were given to `build`."""
+    """An index on disk, memory-mapped. Chunks are numbered through all segments, as if there were no deleted ones."""
 
-    num_chunks: int
-    ngrams: str
-    keys: np.ndarray  # (terms,) sorted
-    idf: np.ndarray  # (terms,)
-    starts: np.ndarray  # (terms + 1,) into the postings; a term that has a row has no postings
-    chunks: np.ndarray  # (postings,) chunks that hold the term, ascending
-    weights: np.ndarray  # (postings,) weight in the chunk times idf: what a sentence that holds the term once finds
-    row_terms: np.ndarray  # (rows,) places in keys, ascending
-    rows: np.ndarray  # (rows, chunks) as weights
+    segments: Sequence[TfidfSegment]
+    weights: TfidfWeights
+    deleted: np.ndarray  # chunks, numbered through all segments, ascending
 
     @classmethod
     def build(
         cls, chunks: Iterable[Sequence[str]], folder: str | Path, ngrams: str = "uni+bigrams", **sizes: Any
     ) -> Self:
-        """Write the index of chunks (each a list of sentences) into a new folder; see `build_index`."""
-        build_index(chunks, Path(folder), ngrams, **sizes)
+        """Write an index of one segment into a new folder; see `build_segment`."""
+        build_segment(chunks, Path(folder), ngrams, **sizes)
+        segments = [TfidfSegment.open(folder)]
+        TfidfWeights.compute(segments).save(Path(folder), segments)
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: str | Path) -> Self:
-        """Memory-map the files of an index; refuse what `build` did not write."""
-        num_chunks, ngrams = _read_about(Path(folder))
-        arrays = {name: _map_array(Path(folder) / f"{name}.npy", dtype) for name, dtype in ARRAYS.items()}
-        index = cls(num_chunks, ngrams, **arrays)
-        terms, postings = len(index.keys), int(index.starts[-1]) if len(index.starts) else -1
-        lengths = {"idf": terms, "starts": terms + 1, "chunks": postings, "weights": postings}
-        shapes = [(name, (length,)) for name, length in lengths.items()]
-        for name, shape in [*shapes, ("rows", (len(index.row_terms), num_chunks))]:
-            if arrays[name].shape != shape:
-                raise _damaged(Path(folder) / f"{name}.npy", f"expected shape {shape}, found {arrays[name].shape}")
-        return index
+    def open(
+        cls,
+        weights: str | Path,
+        segments: Sequence[str | Path] | None = None,
+        deleted: np.ndarray | None = None,
+    ) -> Self:
+        """Memory-map an index.
+
+        Args:
+            weights (`str` or `Path`): The folder of its weights.
+            segments (`Sequence`, *optional*): The folders of its segments. None if it is one, in the same folder.
+            deleted (`np.ndarray`, *optional*): Chunks that were deleted before the weights were computed. None: none.
+        """
+        opened = [TfidfSegment.open(folder) for folder in ([weights] if segments is None else segments)]
+        deleted = np.zeros(0, np.int64) if deleted is None else deleted
+        return cls(opened, TfidfWeights.open(Path(weights), opened, len(deleted)), deleted)
+
+    @property
+    def ngrams(self) -> str:
+        """What terms are."""
+        return self.segments[0].ngrams
+
+    @property
+    def num_chunks(self) -> int:
+        """The number of chunks."""
+        return self.weights.num_chunks
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return np.cumsum([0, *(segment.num_chunks for segment in self.segments)])
 
     def search(self, sentences: Sequence[str], k: int, threads: int = 1) -> Iterator[Found]:
         """Yield for each sentence the k chunks of the highest score that share a term with it, best first.
@@ -71,48 +108,99 @@ class TfidfIndex:
         """
         if k < 1 or threads < 1:
             raise UserError(f"k and threads must be at least 1, got {k} and {threads}")
-        keys_of = NgramKeys(self.ngrams)
+        keys_of, size = NgramKeys(self.ngrams), max(1, min(SENTENCES_PER_SHARE, MAX_SCORES // int(self._starts[-1])))
         with ThreadPoolExecutor(threads) as pool:
             in_turn: Callable[..., Iterable[list[Found]]] = pool.map if threads > 1 else map
             for start in range(0, len(sentences), SENTENCES_PER_SHARE * threads):
                 vectors = self._vectors(sentences[start : start + SENTENCES_PER_SHARE * threads], keys_of)
-                shares = [vectors[i : i + SENTENCES_PER_SHARE] for i in range(0, len(vectors), SENTENCES_PER_SHARE)]
+                shares = [vectors.part(i, i + size) for i in range(0, len(vectors.norms), size)]
                 for found in in_turn(lambda share: self._search(share, k), shares):
                     yield from found
 
-    def _vectors(self, sentences: Sequence[str], keys_of: NgramKeys) -> list[Vector]:
-        """Return the known terms of each sentence in the order of their keys."""
+    def _vectors(self, sentences: Sequence[str], keys_of: NgramKeys) -> Vectors:
         keys, sentence_of = keys_of(sentences)
         order = np.lexsort((keys, sentence_of))
         keys, sentence_of, counts = run_lengths(keys[order], sentence_of[order])
-        terms = np.searchsorted(self.keys, keys)
-        known = terms < len(self.keys)
-        known[known] = self.keys[terms[known]] == keys[known]
-        terms, sentence_of, counts = terms[known], sentence_of[known], counts[known]
-        factors = 1 + np.log(counts)
-        norms = np.sqrt(np.bincount(sentence_of, (factors * self.idf[terms]) ** 2, len(sentences)))
-        ends = np.searchsorted(sentence_of, np.arange(1, len(sentences)))
-        parts = (np.split(terms, ends), np.split(factors.astype(np.float32), ends))
-        return list(zip(*parts, norms.tolist(), strict=True))
+        places, df = np.empty((len(self.segments), len(keys)), np.int64), np.zeros(len(keys), np.int64)
+        for number, (segment, dfs) in enumerate(zip(self.segments, self.weights.dfs, strict=True)):
+            places[number] = segment.places(keys)
+            if len(dfs):
+                df += np.where(places[number] < 0, 0, dfs[places[number]])
+        is_rare = df < FREQUENT_SHARE * self.weights.num_chunks
+        order = np.lexsort((is_rare, sentence_of))  # keys stay in order
+        order = order[df[order] > 0]
+        sentence_of, factors = sentence_of[order], 1 + np.log(counts[order])
+        idfs = idf(self.weights.num_chunks, df[order])
+        norms = np.sqrt(np.bincount(sentence_of, (factors * idfs) ** 2, len(sentences)))
+        return Vectors(sentence_of, is_rare[order], (factors * idfs**2).astype(np.float32), places[:, order], norms)
 
-    def _search(self, vectors: Sequence[Vector], k: int) -> list[Found]:
-        scores = np.empty(self.num_chunks, np.float32)
-        found = []
-        for terms, factors, norm in vectors:
-            scores.fill(0)
-            starts, ends = self.starts[terms], self.starts[terms + 1]
-            has_row = starts == ends
-            rows = np.searchsorted(self.row_terms, terms[has_row])
-            for row, factor in zip(rows, factors[has_row], strict=True):
-                np.add(scores, _times(self.rows[row], factor), out=scores)
-            for start, end, factor in zip(starts.tolist(), ends.tolist(), factors, strict=True):
-                np.add.at(scores, self.chunks[start:end], _times(self.weights[start:end], factor))
-            found.append(_best(scores, k, norm))
+    def _search(self, vectors: Vectors, k: int) -> list[Found]:
+        scores = np.zeros((len(vectors.norms), self._starts[-1]), np.float32)
+        for number, segment in enumerate(self.segments):
+            here = vectors.places[number] >= 0
+            for add, terms in ((_add_frequent, here & ~vectors.is_rare), (_add_rare, here & vectors.is_rare)):
+                if len(held := np.flatnonzero(terms)):
+                    places, factors = vectors.places[number, held], vectors.factors[held]
+                    add(scores, int(self._starts[number]), segment, vectors.sentence_of[held], places, factors)
+        scores *= self.weights.inverse_norms
+        found = [_best(row, k, norm) for row, norm in zip(scores, vectors.norms.tolist(), strict=True)]
+        if len(self.deleted):
+            found = [(chunks - np.searchsorted(self.deleted, chunks).astype(np.int32), best) for chunks, best in found]
         return found
 
 
-def _times(weights: np.ndarray, factor: np.float32) -> np.ndarray:
-    return weights if factor == 1 else weights * factor  # few words occur twice in a sentence
+def _add_frequent(
+    scores: np.ndarray,
+    first: int,
+    segment: TfidfSegment,
+    sentence_of: np.ndarray,
+    places: np.ndarray,
+    factors: np.ndarray,
+) -> None:
+    """Set the scores of a segment, from chunk `first` on, to what frequent terms add, block by block."""
+    sentences, ends = np.unique(sentence_of, return_index=True)
+    terms = places.tolist()
+    for sentence, start, end in zip(sentences.tolist(), ends.tolist(), [*ends[1:].tolist(), len(terms)], strict=True):
+        rows = [segment.row_of.get(term, -1) for term in terms[start:end]]
+        weights = segment.rows
+        if -1 in rows:  # one is frequent in other segments only
+            rows, weights = list(range(end - start)), _dense(segment, terms[start:end])
+        for place in range(0, segment.num_chunks, CHUNKS_PER_BLOCK):
+            columns = slice(place, min(place + CHUNKS_PER_BLOCK, segment.num_chunks))
+            block = weights[rows, columns]
+            block *= factors[start:end, None]
+            target = scores[sentence, first + place : first + columns.stop]
+            if len(target) > 1:
+                np.add.reduce(block, axis=0, out=target)  # row after row
+            else:  # numpy would add a single column pairwise
+                target[:] = np.add.accumulate(block, axis=0)[-1]
+
+
+def _dense(segment: TfidfSegment, terms: Sequence[int]) -> np.ndarray:
+    rows = np.zeros((len(terms), segment.num_chunks), np.float32)
+    for row, term in zip(rows, terms, strict=True):
+        postings = slice(segment.starts[term], segment.starts[term + 1])
+        row[segment.chunks[postings]] = segment.weights[postings]
+    return rows
+
+
+def _add_rare(
+    scores: np.ndarray,
+    first: int,
+    segment: TfidfSegment,
+    sentence_of: np.ndarray,
+    places: np.ndarray,
+    factors: np.ndarray,
+) -> None:
+    """Add to the scores of a segment, from chunk `first` on, what the postings of terms add, in their order."""
+    starts, ends = segment.starts[places], segment.starts[places + 1]
+    slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    weights = np.concatenate([segment.weights[postings] for postings in slices])
+    weights *= np.repeat(factors, ends - starts)
+    chunks = np.concatenate([segment.chunks[postings] for postings in slices])
+    if len(scores) > 1 or first:
+        chunks = chunks + np.repeat(sentence_of * scores.shape[1] + first, ends - starts)
+    np.add.at(scores.reshape(-1), chunks, weights)
 
 
 def _best(scores: np.ndarray, k: int, norm: float) -> Found:
@@ -131,31 +219,3 @@ def _best(scores: np.ndarray, k: int, norm: float) -> Found:
     bits = (scores[found] / np.float32(norm)).view(np.uint32)
     packed = np.sort((~bits).astype(np.uint64) << np.uint64(32) | found.astype(np.uint64))[:k]
     return packed.astype(np.uint32).astype(np.int32), (~(packed >> np.uint64(32)).astype(np.uint32)).view(np.float32)
-
-
-def _read_about(folder: Path) -> tuple[int, str]:
-    path = folder / ABOUT_FILE
-    if not path.exists():
-        raise UserError(f"expected a TF-IDF index, but {str(folder)!r} has no {ABOUT_FILE}; build the index again")
-    try:
-        about = json.loads(path.read_text("utf-8"))
-        found, num_chunks, ngrams = about["format"], about["num_chunks"], about["ngrams"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, f"{error}") from None
-    if found != FORMAT:
-        raise UserError(f"{str(folder)!r} is an index of format {found!r}, expected {FORMAT}; build the index again")
-    return num_chunks, ngrams
-
-
-def _map_array(path: Path, dtype: type[np.generic]) -> np.ndarray:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    except (OSError, ValueError, EOFError) as error:
-        raise _damaged(path, f"{error}") from None
-    if array.dtype != dtype:
-        raise _damaged(path, f"expected {np.dtype(dtype)}, found {array.dtype}")
-    return array
-
-
-def _damaged(path: Path, what: str) -> UserError:
-    return UserError(f"{str(path)!r} is damaged or missing ({what}); build the index again")

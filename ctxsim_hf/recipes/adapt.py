@@ -14,7 +14,8 @@ minutes. With `--start` the surrogate starts from an encoder, with that encoder'
 word vectors.
 
 Each step is a verb that could be run alone, and is shown as its command line. All are stages, so the same command
-resumes an interrupted run and repeats no finished stage.
+resumes an interrupted run and repeats no finished stage. With further corpora after those of before, the folder grows:
+see growth.py.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from ctxsim_hf.origin.chosen_weights import WEIGHTS_FILE
 from ctxsim_hf.origin.layout import SIGNALS
 from ctxsim_hf.recipes.adapted_folder import ASKED_FILE, AdaptedFolder
 from ctxsim_hf.recipes.budget import Budget
+from ctxsim_hf.recipes.growth import add_documents, added_corpora, is_outdated
 from ctxsim_hf.recipes.steps import Checks, Step, run_steps
 from ctxsim_hf.recipes.verdict import BASELINES, searches, verdict
 from ctxsim_hf.runtime.arguments import Arguments
@@ -153,15 +155,22 @@ def plan(arguments: AdaptArguments, speed: float | None = None) -> list[Step]:
     asked = {"chunks": chunks, "cache": folder.place("cache") if arguments.context_model else None}
     weights = {"origin": folder.origin, **asked, "pairs": budget.questions, "signals": _weighed(arguments)}
     judged = {"label_free": True, "save_thresholds": True, **asked, "limit": budget.questions}
+    pairs = folder.place("pairs")
+    new_vectors = is_outdated(vectors, "origin", folder.origin)
+    new_surrogate = new_vectors or is_outdated(folder.surrogate, "data", vectors)
+    new_pairs = is_outdated(pairs, "origin", folder.origin)
+    drawn = {"origin": folder.origin, "sentences": budget.vectors, "workers": workers}
     return [
         _chunk(arguments),
         *_models(arguments, budget),
         Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
         Step("weigh", weights, str(Path(folder.origin, WEIGHTS_FILE))),
-        Step.stage("harvest-vectors", vectors, origin=folder.origin, sentences=budget.vectors, workers=workers),
-        Step.stage("train surrogate", folder.surrogate, **folder.teacher_values(vectors), **limits),
+        Step.stage("harvest-vectors", vectors, **drawn, overwrite=new_vectors),
+        Step.stage(
+            "train surrogate", folder.surrogate, **folder.teacher_values(vectors), **limits, overwrite=new_surrogate
+        ),
         Step.evaluation(_systems(arguments), folder.surrogate, **judged),
-        Step.stage("harvest", folder.place("pairs"), **folder.harvest_values(budget.pairs)),
+        Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs), overwrite=new_pairs),
         *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
 
@@ -246,8 +255,10 @@ def _remember(arguments: AdaptArguments) -> None:
         for name in asked | before
         if before.get(name) != asked.get(name)
     ]
+    if (added := added_corpora(before, asked)) and Path(arguments.folder.origin).exists():
+        add_documents(arguments.folder, added, arguments.workers, arguments.minutes)
     # A run that failed before it finished a stage, such as by a mistyped path, does not block the next one.
-    if differences and Path(arguments.folder.place("chunks")).exists():
+    elif differences and Path(arguments.folder.place("chunks")).exists():
         made = "; ".join(differences)
         raise UserError(f"{arguments.output!r} was made by another run: {made}. Choose another --output")
     if differences or not path.exists():

@@ -33,6 +33,11 @@ class Step:
         values = {"systems": list(systems), **values, "output": str(output)}
         return cls("evaluate", values, str(Path(output) / "results.json"))
 
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing to do; a step that changes or replaces what is there is never done."""
+        return Path(self.leaves).exists() and not (self.values.get("overwrite") or self.values.get("add"))
+
     def run(self) -> Any:
         """Run the verb and return its result; that of a stage is its counts."""
         verb = VERBS[self.verb]
@@ -72,7 +77,7 @@ def run_steps(steps: Sequence[Step], minutes: float, checks: Checks | None = Non
     start = time.monotonic()
     for number, step in enumerate(steps, 1):
         place = f"[{number}/{len(steps)}]"
-        if Path(step.leaves).exists():
+        if step.is_done:
             _show(f"{place} {step.leaves} exists already")
         else:
             spent = (time.monotonic() - start) / 60

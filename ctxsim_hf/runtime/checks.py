@@ -33,6 +33,9 @@ ADDED_LATER = frozenset(
     {"stage.json", "results.json", "results.md", "results.png", "scores.npy", "thresholds.json", "weights.json"}
 )
 UNDER_WAY = "unfinished"  # folder in which an evaluation keeps what it has so far; nothing is loaded from it
+# Folders in which only what stage.json names is ever opened: a stage that grows adds to them before it says so, and
+# leaves there what readers of an older version may still hold.
+GROWING = frozenset({"segments", "versions"})
 SETTLED = 2.0  # seconds after which a further change must show in the time of change, on any file system
 
 _passed: set[str] = set()  # digests of what passed in this process
@@ -101,9 +104,11 @@ def refuse_loadable_files(folder: Path, files: Collection[str]) -> None:
 
 def other_files(folder: Path, files: Collection[str]) -> Iterator[str]:
     """Yield the names of files, and of links to folders, that are neither these nor what commands add later. Hidden
-    ones and logs are left out."""
+    ones, logs and other versions of what grows are left out."""
+    growing = GROWING & {name.partition("/")[0] for name in files}
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        top = growing if Path(place) == folder else frozenset()
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in top)
         links = [name for name in folders if Path(place, name).is_symlink()]
         for name in sorted([*names, *links]):
             found = Path(place, name).relative_to(folder).as_posix()

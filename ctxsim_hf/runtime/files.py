@@ -86,6 +86,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
         raise
 
 
+def move_folder(source: Path, target: Path) -> None:
+    """Move a whole folder to its place on the same file system, flushed to disk first."""
+    for file in source.rglob("*"):
+        if file.is_file():
+            _flush(file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+
+
 @cache
 def cache_root() -> Path:
     """Return the cache folder: `ctxsim` in the Hugging Face cache, or a temporary folder of this process if that is

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctxsim_hf.runtime.checks import check_files, refuse_loadable_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import digest_file, parse_sealed
+from ctxsim_hf.runtime.files import SEAL, digest_file, parse_sealed, seal, write_json
 from ctxsim_hf.runtime.working import is_being_written, is_unfinished
 
 STAGE_FILE = "stage.json"
@@ -39,6 +39,11 @@ def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
     if commands and record["command"] not in commands:
         raise UserError(f"expected {wanted}, but {str(folder)!r} was made by `ctxsim {record['command']}`")
     return record
+
+
+def replace_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Replace the stage.json of a folder that has changed in place; all that it names must be there already."""
+    write_json(folder / STAGE_FILE, seal({name: value for name, value in record.items() if name != SEAL}))
 
 
 def open_stage(folder: str | Path, *commands: str) -> dict[str, Any]:

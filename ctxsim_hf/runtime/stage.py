@@ -138,8 +138,8 @@ class Stage:
         with (self.folder / LOG_FILE).open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
 
-    def finish(self, counts: Mapping[str, Any]) -> None:
-        """Record the counts and digests in stage.json and move the folder to `output`."""
+    def finish(self, counts: Mapping[str, Any], **more: Any) -> None:
+        """Record the counts, the digests and what else is given in stage.json, and move the folder to `output`."""
         self.log("finished")
         for left in self.folder.rglob(f"*{TEMPORARY}"):
             if left.is_file():  # by a process that was killed
@@ -148,7 +148,7 @@ class Stage:
         # No log is recorded, also not those of stages inside this one, nor what other commands may replace.
         kept = [name for name in names if name not in ADDED_LATER and Path(name).name != LOG_FILE]
         files = {name: describe_file(self.folder / name) for name in kept}
-        write_json(self.folder / STAGE_FILE, seal(self.recipe | {"counts": dict(counts), "files": files}))
+        write_json(self.folder / STAGE_FILE, seal(self.recipe | more | {"counts": dict(counts), "files": files}))
         self.working.finish()
         self.finished = True
 

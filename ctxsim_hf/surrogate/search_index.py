@@ -5,7 +5,7 @@ memory of its own. On one core its exact search was 2.7 times as fast as that of
 copies every vector into memory first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from ctxsim_hf.text.sentence_checks import check_sentences
 INDEX_FILE = "index.json"
 VECTORS, TEXTS, ENDS = "vectors.f32", "sentences.utf8", "ends.i64"  # rows of float32; one after another; their ends
 FILES = (VECTORS, TEXTS, ENDS)
+Part = tuple[list[str], np.ndarray]  # sentences, and their vectors
 REMEDY = "remove the index and add its sentences again"
 
 
@@ -50,13 +51,10 @@ class SearchIndex:
     """
 
     def __init__(self, folder: str | Path, encoder: SentenceEncoder | None = None) -> None:
-        self.folder = Path(folder)
+        self.folder, self._maps = Path(folder), dict[str, np.ndarray]()
         about = self._read()
         if not about and encoder is None:
-            raise UserError(
-                f"nothing is indexed in {str(folder)!r} yet; add sentences with "
-                f"`ctxsim search --index {folder} --surrogate MODEL --add FILE`"
-            )
+            raise nothing_indexed(self.folder)
         self.encoder = encoder or SentenceEncoder.from_pretrained(about["surrogate"])
         if self.encoder.fingerprint is None:
             raise UserError("an index needs an encoder opened by from_pretrained, so that it can be recognised")
@@ -111,25 +109,34 @@ class SearchIndex:
 
     def add(self, sentences: Iterable[str], num_processes: int = 1) -> None:
         """Encode sentences and append them."""
+        settings = EncodeSettings(self.encoder.model.tokens_per_batch, normalize=True)
+        self.append(sentences, lambda first: self.encoder.encode_parts(sentences, settings, num_processes, first))
+
+    def append(self, sentences: Iterable[str], parts: Callable[[int], Iterator[Part]]) -> None:
+        """Append sentences whose vectors are given.
+
+        Args:
+            sentences (`Iterable[str]`): The sentences.
+            parts (`Callable`): Yields them in parts with their unit vectors, from a given sentence on.
+        """
         check_sentences(sentences)
         with writing_into(self.folder):
             try:
                 self.folder.mkdir(exist_ok=True)
                 self._about = self._read() or self._about  # another run may have added since
                 self._write_about()  # first, since files without it are damaged
-                self._add(sentences, num_processes)
+                self._append(sentences, parts)
             except OSError as error:
                 raise UserError(f"could not add to {str(self.folder)!r}: {error.strerror or error}") from error
 
-    def _add(self, sentences: Iterable[str], num_processes: int) -> None:
+    def _append(self, sentences: Iterable[str], parts: Callable[[int], Iterator[Part]]) -> None:
         done = FinishedSentences(
             self.folder / "adding.json", {"fingerprint": self.encoder.fingerprint, "after": len(self)}
         )
         with ExitStack() as stack:
             files = [stack.enter_context(GrowingFile(self.folder / name, self._size(name))) for name in FILES]
             done.restore(sentences, files)
-            settings = EncodeSettings(self.encoder.model.tokens_per_batch, normalize=True)
-            for part, vectors in self.encoder.encode_parts(sentences, settings, num_processes, done.rows):
+            for part, vectors in parts(done.rows):
                 texts = [sentence.encode("utf-8") for sentence in part]
                 vector_file, text_file, end_file = files
                 ends = text_file.end + np.cumsum([len(text) for text in texts])
@@ -143,6 +150,15 @@ class SearchIndex:
             self._about = self._about | {"rows": len(self) + done.rows, "added": added}
         self._write_about()
         done.clear()
+
+    def keep(self, number: int) -> None:
+        """Forget all but the first `number` additions."""
+        added = self._about["added"][:number]
+        if added != self._about["added"]:
+            with writing_into(self.folder):
+                rows = sum(part[ENDS]["bytes"] for part in added) // 8
+                self._about = self._about | {"rows": rows, "added": added}
+                self._write_about()
 
     def _write_about(self) -> None:
         write_json(self.folder / INDEX_FILE, seal(self._about))
@@ -179,18 +195,27 @@ class SearchIndex:
 
     def vectors(self) -> np.ndarray:
         """Return the vectors of all sentences, of length 1, memory-mapped: (sentences, vector size)."""
-        return np.memmap(self.folder / VECTORS, "<f4", "r", shape=(len(self), self.vector_size))
+        return self._map(VECTORS, "<f4", (len(self), self.vector_size))
 
     def sentence(self, place: int) -> str:
         """Return the sentence at a place."""
-        ends = self._ends(len(self))
+        ends = self._map(ENDS, "<i8", (len(self),))
         start, end = int(ends[place - 1]) if place else 0, int(ends[place])
-        with (self.folder / TEXTS).open("rb") as file:
-            file.seek(start)
-            return file.read(end - start).decode("utf-8")
+        return self._map(TEXTS, "u1", (int(ends[-1]),))[start:end].tobytes().decode("utf-8") if end > start else ""
 
-    def _ends(self, rows: int) -> np.ndarray:
-        return np.memmap(self.folder / ENDS, "<i8", "r", shape=(rows,))
+    def _map(self, name: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Map a file once for each length, so that an open index goes on when its files are removed."""
+        if name not in self._maps or self._maps[name].shape != shape:
+            self._maps[name] = np.memmap(self.folder / name, dtype, "r", shape=shape)
+        return self._maps[name]
+
+
+def nothing_indexed(folder: Path) -> UserError:
+    """Return the error for a folder to which nothing was added yet."""
+    return UserError(
+        f"nothing is indexed in {str(folder)!r} yet; add sentences or documents with "
+        f"`ctxsim search --index {folder} --surrogate MODEL --add FILE`"
+    )
 
 
 def import_faiss() -> Any:

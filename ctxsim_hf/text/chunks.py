@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import datasets_cache
-from ctxsim_hf.runtime.record import describe_stage, open_stage
+from ctxsim_hf.runtime.record import describe_stage, open_stage, read_stage
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -90,6 +90,12 @@ def check_chunks(folder: str | Path, split: str | None = None) -> None:
 def describe_chunks(folder: str | Path) -> dict[str, Any]:
     """Describe a folder of chunks for the stage.json of a stage that reads it."""
     return describe_stage(folder, *COMMANDS)
+
+
+def describe_chunking(folder: str | Path) -> dict[str, Any]:
+    """Return the command and the arguments that cut a folder of chunks, so that others can be cut alike."""
+    record = read_stage(folder, *COMMANDS)
+    return {name: record[name] for name in ("command", "arguments")}
 
 
 def even_chunks(sentences: Sequence[str], max_sentences: int) -> Iterator[Sequence[str]]:

@@ -39,6 +39,12 @@ class HashedCounts:
         found[seen] = self.counts[places[seen]]
         return found
 
+    def __add__(self, other: "HashedCounts") -> "HashedCounts":
+        return _sum(self.keys, other.keys, self.counts, other.counts)
+
+    def __sub__(self, other: "HashedCounts") -> "HashedCounts":
+        return _sum(self.keys, other.keys, self.counts, -other.counts)
+
     def save(self, folder: Path, name: str) -> None:
         """Write two files into a folder."""
         for path, array in zip(_paths(folder, name), (self.keys, self.counts), strict=True):
@@ -52,6 +58,16 @@ class HashedCounts:
         if len(keys) != len(counts):
             raise ValueError(f"there are {len(keys)} {name} and {len(counts)} counts of them")
         return cls(keys, counts)
+
+
+def _sum(keys1: np.ndarray, keys2: np.ndarray, counts1: np.ndarray, counts2: np.ndarray) -> HashedCounts:
+    """Add up the counts of terms; a term whose count becomes 0 is left out."""
+    keys = np.concatenate([keys1, keys2])
+    order = np.argsort(keys, kind="stable")  # a merge, since both are sorted
+    keys, firsts = np.unique(keys[order], return_index=True)
+    counts = np.concatenate([counts1, counts2])[order]
+    counts = np.add.reduceat(counts, firsts) if len(firsts) else counts
+    return HashedCounts(keys[counts != 0], counts[counts != 0])
 
 
 def _paths(folder: Path, name: str) -> tuple[Path, Path]:

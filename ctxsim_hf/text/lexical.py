@@ -57,6 +57,16 @@ class TfidfCosine:
             raise UserError("expected sentences to count words in, but there are none")
         return cls(HashedCounts.of(counts), num_sentences, lambda: HashedCounts.of(count_ngrams(counts)))
 
+    def __add__(self, other: "TfidfCosine") -> "TfidfCosine":
+        """Return the counts of two parts of a corpus together."""
+        number = self.num_sentences + other.num_sentences
+        return TfidfCosine(self.words + other.words, number, lambda: self.ngrams + other.ngrams)
+
+    def __sub__(self, other: "TfidfCosine") -> "TfidfCosine":
+        """Return the counts of a corpus without a part of it."""
+        number = self.num_sentences - other.num_sentences
+        return TfidfCosine(self.words - other.words, number, lambda: self.ngrams - other.ngrams)
+
     def save(self, folder: str | Path) -> None:
         """Write five files into a folder, which may hold others."""
         self.words.save(Path(folder), "words")

@@ -93,6 +93,6 @@ def _read(name: str) -> Iterator[str]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise UserError(f"{place}: expected UTF-8, {error.reason}") from error
-            if number == 1 and is_json_object(text):
-                raise UserError(f"{place}: expected plain text, found a JSON object; extract its text first")
+            if is_json_object(text):
+                raise UserError(f"{place}: expected plain text, found a JSON object; name a file of these .jsonl")
             yield text.removesuffix("\n").removesuffix("\r")

@@ -14,21 +14,21 @@ import xxhash
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.words import words
 
-NGRAMS = ("uni+bigrams", "bigrams")
+NGRAMS = ("uni+bigrams", "bigrams", "words")
 
 
 class NgramKeys:
     """Computes the keys of sentences, with a cache of word keys.
 
     Args:
-        ngrams (`str`): `uni+bigrams` or `bigrams`.
+        ngrams (`str`): `uni+bigrams`, `bigrams` or `words`.
         max_cached_words (`int`): The cache is cleared when it holds more words, which bounds memory.
     """
 
     def __init__(self, ngrams: str, max_cached_words: int = 1 << 20) -> None:
         if ngrams not in NGRAMS:
             raise UserError(f"ngrams must be one of {', '.join(NGRAMS)}, got {ngrams!r}")
-        self.unigrams = ngrams == "uni+bigrams"
+        self.unigrams, self.bigrams = ngrams != "bigrams", ngrams != "words"
         self._max_cached_words = max_cached_words
         self._word_keys = _WordKeys()
 
@@ -42,7 +42,8 @@ class NgramKeys:
         keys = np.fromiter(map(self._word_keys.__getitem__, chain.from_iterable(split)), np.uint64, len(sentence_of))
         # (words, 2): the word, and the bigram of the previous word and it
         terms = np.stack([keys, mix(np.roll(keys, 1), keys)], axis=1)
-        wanted = np.stack([np.full(len(keys), self.unigrams), np.diff(sentence_of, prepend=-1) == 0], axis=1)
+        follows = (np.diff(sentence_of, prepend=-1) == 0) & self.bigrams
+        wanted = np.stack([np.full(len(keys), self.unigrams), follows], axis=1)
         return terms[wanted], np.repeat(sentence_of, wanted.sum(axis=1))
 
 

@@ -52,7 +52,7 @@ def test_dry_run_lists_and_sends_nothing(ctxsim: Run, folders: Path, caplog: pyt
     code, out, _ = ctxsim(
         "publish", folders / "ctxsim/origin-light", "--repo-id", "ctxsim/origin-light", "--public", "--dry-run"
     )
-    assert "(model, public)" in out and " index/chunks.arrow\n" in out and " background.json\n" in out
+    assert "(model, public)" in out and "/chunks.arrow\n" in out and "/background.json\n" in out
     assert "holds sentences of your documents verbatim" in caplog.text
 
 

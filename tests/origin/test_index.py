@@ -13,7 +13,7 @@ from planted import PlantedCorpus
 from stage_records import rewrite_stage
 
 from ctxsim_hf.context_models.score_weights import ScoreWeights
-from ctxsim_hf.origin import indexing
+from ctxsim_hf.origin import segment_build
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.layout import Layout
 from ctxsim_hf.origin.similarity import OriginSimilarity
@@ -61,17 +61,18 @@ def test_killed_while_it_clears_up_it_clears_up(
     models = ("--discriminator", planted / "discriminator", "--generator", planted / "generator")
     words = ("index", "--chunks", planted / "chunks", *models, "--output", tmp_path / "out")
 
-    def killed(stage: Stage, counts: object) -> None:
+    def killed(stage: Stage, counts: object, **more: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "finish", killed)
         assert ctxsim(*words)[0] == 130
-    (tmp_path / "out.ctxsim-partial/output/blocks").mkdir()
-    (tmp_path / "out.ctxsim-partial/output/blocks/000000000.npz").write_bytes(b"what was left")
+    (segment,) = (tmp_path / "out.ctxsim-partial/output/segments").iterdir()
+    (segment / "blocks").mkdir()
+    (segment / "blocks/000000000.npz").write_bytes(b"what was left")
     assert ctxsim(*words)[0] == 0
     assert (tmp_path / "out/stage.json").read_bytes() == (planted / "origin/stage.json").read_bytes()
-    assert not (tmp_path / "out/blocks").exists()
+    assert not list((tmp_path / "out").rglob("blocks"))
 
 
 def test_an_index_opens_no_model_of_which_it_stores_nothing(planted: Path) -> None:
@@ -84,14 +85,15 @@ def test_an_index_opens_no_model_of_which_it_stores_nothing(planted: Path) -> No
 @pytest.mark.parametrize(
     "name",
     [
-        "index/stored/discriminator/parts.npy",
-        "index/stored/light_generator/normalisers.npy",
-        "index/chunks.arrow",
-        "index/tokens/tokens.npy",
+        "SEGMENT/stored/discriminator/parts.npy",
+        "SEGMENT/stored/light_generator/normalisers.npy",
+        "SEGMENT/chunks.arrow",
+        "SEGMENT/tokens/tokens.npy",
         "tokenizer/tokenizer.json",
     ],
 )
 def test_damaged_file_is_refused(origin: Path, name: str) -> None:
+    name = name.replace("SEGMENT", next((origin / "segments").iterdir()).relative_to(origin).as_posix())
     whole = (origin / name).read_bytes()
     (origin / name).write_bytes(whole[:-1])
     with pytest.raises(UserError, match=f"{Path(name).name}' is damaged: expected {len(whole)} bytes"):
@@ -108,7 +110,7 @@ def test_damaged_file_is_refused(origin: Path, name: str) -> None:
 
 def test_damage_after_it_was_opened_once(origin: Path) -> None:
     open_origin(origin)
-    path = next((origin / "index/tfidf").glob("*.npy"))
+    path = next((origin / "segments").glob("*/tfidf/*.npy"))
     flipped = bytearray(path.read_bytes())
     flipped[-1] ^= 1
     path.write_bytes(flipped)
@@ -130,7 +132,7 @@ def test_another_versions_format_is_refused(origin: Path) -> None:
     layout = json.loads((origin / "layout.json").read_text()) | {"format": 99}
     (origin / "layout.json").write_text(json.dumps(layout))
     rewrite_stage(origin)
-    with pytest.raises(UserError, match="has the format 99, this version reads 2; make it again"):
+    with pytest.raises(UserError, match="has the format 99, this version reads 3; make it again"):
         open_origin(origin)
 
 
@@ -222,7 +224,7 @@ def test_an_index_made_again_of_other_models(ctxsim: Run, planted: Path, tmp_pat
 def test_interrupted_and_resumed_gives_the_same_bytes(
     ctxsim: Run, planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "ContextArrays", partial(ContextArrays, chunks_per_block=100))
+    monkeypatch.setattr(segment_build, "ContextArrays", partial(ContextArrays, chunks_per_block=100))
     words = ("index", "--chunks", planted / "chunks", "--discriminator", planted / "discriminator")
     words = (*words, "--generator", planted / "generator", "--output")
     assert ctxsim(*words, tmp_path / "whole")[0] == 0
@@ -246,7 +248,7 @@ def test_the_bytes_are_the_same_for_any_number_of_workers(
     ctxsim: Run, planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes with several blocks, and one process with one."""
-    monkeypatch.setattr(indexing, "ContextArrays", partial(ContextArrays, chunks_per_block=100))
+    monkeypatch.setattr(segment_build, "ContextArrays", partial(ContextArrays, chunks_per_block=100))
     words = ("index", "--chunks", planted / "chunks", "--discriminator", planted / "discriminator")
     words = (*words, "--generator", planted / "generator", "--workers", "2", "--output", tmp_path / "two")
     assert ctxsim(*words)[0] == 0

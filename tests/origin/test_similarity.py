@@ -39,7 +39,12 @@ def test_planted_paraphrases(planted: Path, origin: OriginSimilarity, probes: li
         return float((scores[:100] > scores[100:]).mean())
 
     assert share_right(origin.similarity(sentences, others)) >= 0.9
-    assert share_right(TfidfCosine.load(planted / "origin" / "signals/words").similarity(sentences, others)) < 0.1
+    assert (
+        share_right(
+            TfidfCosine.load(next((planted / "origin/versions").glob("*/words"))).similarity(sentences, others)
+        )
+        < 0.1
+    )
 
 
 def test_a_pair_does_not_depend_on_the_others(planted: Path, origin: OriginSimilarity, probes: list[Probe]) -> None:
@@ -101,7 +106,7 @@ def test_signals_are_weighed_by_how_far_they_spread(
     both = OriginSimilarity.from_pretrained(
         planted / "origin", num_contexts=50, signals={"contexts": 1, "words": 0.5, "encoder": 0}
     )
-    words = LetterCosine(TfidfCosine.load(planted / "origin" / "signals/words"))
+    words = LetterCosine(TfidfCosine.load(next((planted / "origin/versions").glob("*/words"))))
     sentences = origin.background[:48]
     places = np.stack(np.triu_indices(48, 1), axis=1)
     by_words = words.similarity(*([sentences[place] for place in side] for side in places.T))
@@ -120,7 +125,7 @@ def test_signals_are_weighed_by_how_far_they_spread(
 
 def test_one_signal_alone_is_left_as_it_is(planted: Path, probes: list[Probe]) -> None:
     pair = [probes[0].sentence], [probes[0].near_copy]
-    words = LetterCosine(TfidfCosine.load(planted / "origin" / "signals/words")).similarity(*pair)
+    words = LetterCosine(TfidfCosine.load(next((planted / "origin/versions").glob("*/words")))).similarity(*pair)
     alone = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=20, signals={"words": 3})
     np.testing.assert_array_equal(alone.similarity(*pair), words)
     (found,) = alone.compare(*pair)

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from made_up import make_text
 
+from ctxsim_hf.origin.tfidf_build import build_segment
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
+from ctxsim_hf.origin.tfidf_segment import TfidfSegment
+from ctxsim_hf.origin.tfidf_weights import TfidfWeights
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.word_ngrams import NgramKeys, mix
 
@@ -83,8 +86,8 @@ def test_worked_example(tmp_path: Path, row_share: float) -> None:
     assert scores.tolist() == pytest.approx(
         [query / norms[0], twice * (1 + log(2)) * twice / (query * norms[1]), twice * twice / (query * norms[2])]
     )
-    assert index.num_chunks == 3 and len(index.keys) == 12
-    assert len(index.row_terms) == {POSTINGS_ONLY: 0, 0.5: 3, ROWS_ONLY: 12}[row_share]
+    assert index.num_chunks == 3 and len(index.segments[0].keys) == 12
+    assert len(index.segments[0].row_terms) == {POSTINGS_ONLY: 0, 0.5: 3, ROWS_ONLY: 12}[row_share]
 
 
 @pytest.mark.parametrize("ngrams", ["uni+bigrams", "bigrams"])
@@ -109,7 +112,7 @@ def test_scikit_learn_gives_the_same_cosines(tmp_path: Path) -> None:
     matrix = vectorizer.fit_transform(chunks)
     cosines = (vectorizer.transform([[sentence] for sentence in sentences]) @ matrix.T).toarray()
     index = TfidfIndex.build(chunks, tmp_path / "index")
-    assert len(index.keys) == len(vectorizer.vocabulary_)
+    assert len(index.segments[0].keys) == len(vectorizer.vocabulary_)
     for row, found in zip(cosines, index.search(sentences, 30), strict=True):
         assert_best(found, row, 30)
 
@@ -223,7 +226,7 @@ def test_forgotten_words_get_the_same_keys() -> None:
         assert forgetting([sentence])[0].tolist() == remembering([sentence])[0].tolist()
 
 
-@pytest.mark.parametrize("name", ["keys", "idf", "starts", "chunks", "weights", "row_terms", "rows"])
+@pytest.mark.parametrize("name", ["keys", "starts", "chunks", "weights", "row_terms", "rows", "norms"])
 def test_damaged_files_are_refused(small: Path, name: str) -> None:
     path = small / f"{name}.npy"
     whole, array = path.read_bytes(), np.load(path)
@@ -252,11 +255,11 @@ def test_damaged_files_are_refused(small: Path, name: str) -> None:
 
 def test_another_format_is_refused(small: Path, tmp_path: Path) -> None:
     about = json.loads((small / "index.json").read_text())
-    assert about == {"format": 2, "ngrams": "uni+bigrams", "num_chunks": 40}
-    (small / "index.json").write_text(json.dumps(about | {"format": 1}))
-    with pytest.raises(UserError, match="index of format 1, expected 2; build the index again"):
+    assert about == {"format": 3, "ngrams": "uni+bigrams", "num_chunks": 40}
+    (small / "index.json").write_text(json.dumps(about | {"format": 2}))
+    with pytest.raises(UserError, match="index of format 2, expected 3; build the index again"):
         TfidfIndex.open(small)
-    for text in ("", "[]", "{}", '{"format": 2}', json.dumps(about | {"num_chunks": "40"})):
+    for text in ("", "[]", "{}", '{"format": 3}', json.dumps(about | {"num_chunks": "40"})):
         (small / "index.json").write_text(text)
         with pytest.raises(UserError, match="build the index again"):
             TfidfIndex.open(small)
@@ -265,7 +268,7 @@ def test_another_format_is_refused(small: Path, tmp_path: Path) -> None:
 
 
 def test_misuse_is_explained(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"one of uni\+bigrams, bigrams, got 'trigrams'"):
+    with pytest.raises(UserError, match=r"one of uni\+bigrams, bigrams, words, got 'trigrams'"):
         TfidfIndex.build([["a b"]], tmp_path / "index", "trigrams")
     with pytest.raises(UserError, match="no chunk to index"):
         TfidfIndex.build([], tmp_path / "index")
@@ -275,3 +278,27 @@ def test_misuse_is_explained(small: Path, tmp_path: Path) -> None:
         TfidfIndex.build([["a b"]], small / "index.json/index")
     with pytest.raises(UserError, match="k and threads must be at least 1, got 0 and 1"):
         next(TfidfIndex.open(small).search(["a"], 0))
+
+
+@pytest.mark.parametrize("row_share", [POSTINGS_ONLY, 1 / 8, ROWS_ONLY])
+def test_segments_give_the_same_to_the_bit(tmp_path: Path, row_share: float) -> None:
+    """However chunks are cut into segments, and with deleted ones among them."""
+    chunks = [*made_up_chunks(200), *made_up_chunks(100, seed=1)]
+    deleted = np.array([0, 1, 50, 120, 121, 299])
+    left = [chunk for number, chunk in enumerate(chunks) if number not in deleted]
+    sentences = [chunk[1] for chunk in chunks[::20]] + ["Unheard of.", ""]
+    whole = TfidfIndex.build(left, tmp_path / "whole")
+    expected = [(found.tolist(), scores.tolist()) for found, scores in whole.search(sentences, 60)]
+    edges = [0, 1, 2, 130, 131, 250, 300]
+    parts = [chunks[first:last] for first, last in pairwise(edges)]
+    for number, part in enumerate(parts):
+        build_segment(part, tmp_path / f"{number}", row_share=row_share)
+    segments = [TfidfSegment.open(tmp_path / f"{number}") for number in range(len(parts))]
+    (tmp_path / "weights").mkdir()
+    TfidfWeights.compute(segments, deleted).save(tmp_path / "weights", segments)
+    index = TfidfIndex.open(tmp_path / "weights", [tmp_path / f"{number}" for number in range(len(parts))], deleted)
+    assert index.num_chunks == len(left)
+    assert [(found.tolist(), scores.tolist()) for found, scores in index.search(sentences, 60)] == expected
+    truth = brute_force(left, sentences, "uni+bigrams")
+    for row, found in zip(truth, index.search(sentences, 60), strict=True):
+        assert_best(found, row, 60)

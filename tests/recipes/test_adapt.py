@@ -18,6 +18,7 @@ from planted import PlantedCorpus
 from ctxsim_hf import SentenceEncoder, adapt
 from ctxsim_hf.recipes.adapt import AdaptArguments, plan
 from ctxsim_hf.recipes.budget import SHARES
+from ctxsim_hf.runtime.files import digest_file
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent
@@ -65,6 +66,23 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     assert np.array_equal(adapted.encoder().encode(["Nosidi ranusi."]), encoder.encode(["Nosidi ranusi."]))
     code, _, err = ctxsim(*words, "--minutes", 0.3)
     assert code == 2 and "was made by another run: minutes was 0.2, now 0.3. Choose another --output" in err
+
+    PlantedCorpus(seed=1).write(tmp_path / "more.jsonl", documents=30)
+    grown = (*words[:3], tmp_path / "more.jsonl", *words[3:])
+    code, _, progress = ctxsim(*grown)
+    assert code == 0 and "documents were added: the index gains them; pairs, surrogate" in progress, progress
+    assert progress.count("exists already") == 4  # chunks, tokenizer, generator, index
+    origin, pairs, surrogate = (
+        json.loads((tmp_path / "out" / name / "stage.json").read_text())
+        for name in ("ctxsim/origin-tiny", "pairs", "ctxsim/surrogate-tiny")
+    )
+    assert origin["counts"]["segments"] == 2
+    assert pairs["inputs"]["origin"]["xxh3_128"] == digest_file(tmp_path / "out/ctxsim/origin-tiny/stage.json")
+    assert surrogate["inputs"]["data"]["xxh3_128"] == digest_file(tmp_path / "out/pairs/stage.json")
+    code, _, progress = ctxsim(*grown)
+    assert code == 0 and progress.count("exists already") == 9
+    code, _, err = ctxsim(*words)
+    assert code == 2 and "was made by another run: corpus was" in err
 
 
 def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
