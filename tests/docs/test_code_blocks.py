@@ -100,6 +100,8 @@ def place(planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     (tmp_path / "my_texts/one.txt").write_text("\n\n".join(f"{' '.join(sentences)} Number {n}." for n in range(9)))
     notes = [{"id": str(n), "title": f"Note {n}", "text": " ".join([*sentences, f"It is {n}."])} for n in (16, 17, 18)]
     (tmp_path / "notes.jsonl").write_text("\n".join(map(json.dumps, notes)))
+    (tmp_path / "new.jsonl").write_text(json.dumps(notes[0]))
+    (tmp_path / "queries.txt").write_text("who slept\nwho left\n")
     pairs = list(pairwise(sentences))
     (tmp_path / "pairs.tsv").write_text("".join(f"{first}\t{second}\n" for first, second in pairs))
     judged = (f"{first}\t{second}\t{score}\n" for score, (first, second) in enumerate(pairs))
