@@ -88,14 +88,15 @@ def build(arguments: BuildArguments) -> None:
     )
     with WorkingFolder(output) as working:
         working.discard()  # what a killed run left
-        prepared, data = working.partial / "prepared", working.partial / "data"
+        # A folder within a folder, since datasets leaves its locks beside what it prepares.
+        prepared, data = working.partial / "prepared/full", working.partial / "data"
         builder.download_and_prepare(str(prepared), file_format="parquet", num_proc=arguments.num_proc)
         data.mkdir()
         for split in builder.info.splits:
             found = sorted(prepared.glob(f"{builder.name}-{split}*.parquet"))
             for number, path in enumerate(found):
                 path.rename(data / f"{split}-{number:05d}-of-{len(found):05d}.parquet")
-        shutil.rmtree(prepared)
+        shutil.rmtree(prepared.parent)
         _write_card(working.partial, arguments, builder)
         working.finish()
 

@@ -20,10 +20,12 @@ from ctxsim_hf.evaluation.label_free import SPLIT, held_out_documents
 from ctxsim_hf.evaluation.yardstick import Question, Yardstick, yardstick
 from ctxsim_hf.origin.chosen_weights import WEIGHTS_FILE, ChosenWeights
 from ctxsim_hf.origin.layout import SIGNALS
+from ctxsim_hf.origin.segments import Version
 from ctxsim_hf.origin.signals import CLOZE, mix, shares
 from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.record import open_stage
 from ctxsim_hf.runtime.validation import Count, Seed
 from ctxsim_hf.runtime.working import writing_into
 
@@ -65,7 +67,9 @@ def run(arguments: WeighArguments) -> str:
 
 def available_signals(folder: Path) -> list[str]:
     """Return the signals of an origin that compare any two sentences at once, retrieved contexts left out."""
-    return [name for name in (CLOZE, WORDS, "encoder") if (folder / SIGNALS / name).exists()]
+    has_states = Version.current(folder, open_stage(folder, "index")).cloze_states() is not None
+    has_encoder = (folder / SIGNALS / "encoder").exists()
+    return [*([CLOZE] if has_states else []), WORDS, *(["encoder"] if has_encoder else [])]
 
 
 def choose(origin: OriginSimilarity, questions: Yardstick) -> ChosenWeights:

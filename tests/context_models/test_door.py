@@ -15,7 +15,7 @@ from planted_oracle import MODEL_TYPE, PlantedOracle, save_oracle
 
 from ctxsim_hf.context_models import registry
 from ctxsim_hf.context_models.registry import context_model_class, register_context_model
-from ctxsim_hf.origin import indexing
+from ctxsim_hf.origin import segment_build
 from ctxsim_hf.origin.context_arrays import ContextArrays
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
@@ -26,10 +26,10 @@ IN_BLOCKS = """
 import sys
 from functools import partial
 from ctxsim_hf.cli import main
-from ctxsim_hf.origin import indexing
+from ctxsim_hf.origin import segment_build
 from ctxsim_hf.origin.context_arrays import ContextArrays
 if __name__ == "__main__":
-    indexing.ContextArrays = partial(ContextArrays, chunks_per_block=100)
+    segment_build.ContextArrays = partial(ContextArrays, chunks_per_block=100)
     sys.exit(main(sys.argv[1:]))
 """
 
@@ -69,7 +69,7 @@ def check_paraphrases(origin: OriginSimilarity) -> None:
 def test_registered_in_this_process(
     ctxsim: Run, planted: Path, oracle: Path, tmp_path: Path, registered: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "ContextArrays", partial(ContextArrays, chunks_per_block=100))
+    monkeypatch.setattr(segment_build, "ContextArrays", partial(ContextArrays, chunks_per_block=100))
     folder = tmp_path / "origin"
     words = index_words(planted, oracle, "--tokenizer", planted / "tokenizer", "--output", folder)
     code, _, err = ctxsim(*words)

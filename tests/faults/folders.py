@@ -92,6 +92,7 @@ def commands(root: Path) -> dict[str, Callable[[Path], Words]]:
         "evaluate": lambda out: ("evaluate", f"surrogate:{surrogate}", *free, "--output", out),
         "ablate": lambda out: ("ablate", "strategy", *tasks, *SETTINGS, "--output", out),
         "card": lambda out: ("card", out),
+        "weigh": lambda out: ("weigh", "--origin", out, "--chunks", chunks, "--pairs", 30),
     }
 
 

@@ -90,8 +90,8 @@ class Trial:
         for neighbour in NEIGHBOURS:
             (folder / neighbour).parent.mkdir(parents=True, exist_ok=True)
             (folder / neighbour).write_text("mine")
-        if self.verb == "card":  # goes into a folder that is there
-            shutil.copytree(self.root / "surrogate", folder / "out", ignore=shutil.ignore_patterns("README.md"))
+        if source := {"card": "surrogate", "weigh": "origin"}.get(self.verb):  # go into a folder that is there
+            shutil.copytree(self.root / source, folder / "out", ignore=shutil.ignore_patterns("README.md"))
         return folder / f"out{ENDINGS.get(self.verb, '')}"
 
 

@@ -91,7 +91,7 @@ def required(arguments: type) -> dict[str, Any]:
     extra = {
         "SurrogateArguments": {"pairs": "x", "tokenizer": "x"},
         "GeneratorArguments": {"tokenizer": "x"},
-        "IndexArguments": {"generator": ["x"]},
+        "IndexArguments": {"generator": ["x"], "chunks": "x", "output": "y"},
         "ChunkArguments": {"output": "y"},
         "DuplicatesArguments": {"input": "x"},
         "ClusterArguments": {"input": "x"},

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from scipy.linalg import fractional_matrix_power
+from scipy.sparse import csr_array, diags_array
 from tiny_surrogate import tiny_model
 from topic_pairs import sentences_by_topic, write_pairs
 from transformers import AutoModel, AutoTokenizer, RobertaForMaskedLM
@@ -293,12 +294,13 @@ def test_tokens_start_alike_as_far_as_they_share_letters(corpus: Path, tmp_path:
     generator = LightContextGeneratorModel.from_pretrained(light_generator(tmp_path / "generator", corpus, 61))
     tokenizer = AutoTokenizer.from_pretrained(corpus / "tokenizer")
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    states = token_states(TokenTable.from_light_generator(generator), 64, tokens, [0, 2]).numpy()
-    np.testing.assert_allclose(np.linalg.norm(states, axis=1), 8, rtol=1e-9)
+    states = token_states(TokenTable.from_light_generator(generator), 576, tokens, [0, 2]).numpy()
+    np.testing.assert_allclose(np.linalg.norm(states, axis=1), 24, rtol=1e-9)
     assert not states[[0, 2], :-2].any()
     found = cosine_matrix(states[4:, :-2])
     held, _ = bag_matrix([letter_ngrams(token.replace("▁", " ") + " ") for token in tokens[4:]])
-    letters = unit_rows(held)
+    rarity = np.log(held.shape[0] / held.sum(axis=0))  # an n-gram weighs its idf
+    letters = unit_rows(csr_array(held @ diags_array(rarity)))
     shared, different = (letters @ letters.T).toarray(), ~np.eye(len(found), dtype=bool)
     spelled = np.array([not token.startswith("<") for token in tokens[4:]])
     different &= spelled & spelled[:, None]
