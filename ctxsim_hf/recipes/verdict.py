@@ -18,6 +18,7 @@ CHANCE = 0.5
 NUM_SEARCHES, NUM_HITS = 3, 2
 SEARCHED = 5000  # sentences
 QUERY_WORDS = (8, 20)
+MIN_WORDS = 4  # of what is found; fragments are near to anything
 SEED = 0
 
 
@@ -65,7 +66,8 @@ def searches(encoder: "SentenceEncoder", chunks: str) -> str:
     queries = _some([s for document in held_out_documents(chunks) for s in document], NUM_SEARCHES, QUERY_WORDS)
     train = read_chunks(chunks, "train")
     rows = train.select(range(min(len(train), SEARCHED)))["sentences"]
-    sentences = list(dict.fromkeys(sentence for row in rows for sentence in row))[:SEARCHED]
+    distinct = dict.fromkeys(sentence for row in rows for sentence in row)
+    sentences = [sentence for sentence in distinct if len(words(sentence)) >= MIN_WORDS][:SEARCHED] or list(distinct)
     similarity = np.asarray(encoder.encode(queries)) @ np.asarray(encoder.encode(sentences)).T
     lines = [f"Searches among {len(sentences):,} of your sentences, by held-out ones:"]
     for query, row in zip(queries, similarity, strict=True):
