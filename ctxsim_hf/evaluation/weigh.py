@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Le
 from scipy.stats import rankdata
 from tqdm import tqdm
 from transformers.hf_argparser import HfArg
@@ -45,6 +47,11 @@ class WeighArguments(Arguments):
     signals: list[str] = HfArg(
         default_factory=list, help="Signals to weigh; by default cloze, words and encoder, as far as there are."
     )
+    least_words: Annotated[float, Ge(0), Le(1)] = HfArg(
+        default=0.0,
+        help="Least weight of words, up to 1, for an origin whose generator has learned to tell neighbours: the "
+        "yardstick, which asks for them, would praise it too much.",
+    )
     pairs: Count = HfArg(default=500, help="Related pairs of each question of the yardstick, and as many unrelated.")
     seed: Seed = HfArg(default=0, help="Seed of the questions.")
     cache: str | None = HfArg(default=None, help="Folder to keep vectors of a language model in from run to run.")
@@ -60,7 +67,7 @@ def run(arguments: WeighArguments) -> str:
         origin = OriginSimilarity.from_pretrained(
             folder, cache_folder=arguments.cache, signals=dict.fromkeys(names, 1.0)
         )
-        chosen = choose(origin, questions)
+        chosen = choose(origin, questions, arguments.least_words)
         chosen.save(folder)
     return describe(chosen)
 
@@ -72,16 +79,17 @@ def available_signals(folder: Path) -> list[str]:
     return [*([CLOZE] if has_states else []), WORDS, *(["encoder"] if has_encoder else [])]
 
 
-def choose(origin: OriginSimilarity, questions: Yardstick) -> ChosenWeights:
-    """Return the best weights of the signals that an origin was opened with."""
+def choose(origin: OriginSimilarity, questions: Yardstick, least_words: float = 0.0) -> ChosenWeights:
+    """Return the best weights of the signals that an origin was opened with, words with at least this one."""
     first, second = questions.pairs()
     asked = tqdm(origin.signals.items(), "signals", unit="signal", disable=None)
     scores = {name: np.asarray(signal.similarity(first, second), np.float64) for name, signal in asked}
     if broken := [name for name, found in scores.items() if not np.isfinite(found).all()]:
         raise UserError(f"the signal {broken[0]!r} gave scores that are no numbers")
     stds = origin.signal_stds()
-    found = {weights: _measure(scores, stds, weights, questions.questions) for weights in _grid(tuple(scores))}
-    alone = {name: found[((name, 1.0),)] for name in scores}
+    grid = [weights for weights in _grid(tuple(scores)) if dict(weights).get(WORDS, 0) >= least_words]
+    found = {weights: _measure(scores, stds, weights, questions.questions) for weights in grid}
+    alone = {name: _measure(scores, stds, ((name, 1.0),), questions.questions) for name in scores}
     good = [weights for weights, value in found.items() if value >= max(found.values()) - TOLERANCE]
     best = max(good, key=lambda weights: (-len(weights), dict(weights).get(WORDS, 0), found[weights]))
     return ChosenWeights(dict(best), found[best], alone, len(first))

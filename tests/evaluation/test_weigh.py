@@ -64,6 +64,9 @@ def test_a_signal_earns_its_place(folder: Path) -> None:
     chosen = choose(origin, questions)
     assert chosen.signals == {"knows": 1.0} and chosen.yardstick == chosen.alone["knows"] == 1
     assert abs(chosen.alone["guesses"] - 0.5) < 0.1
+    origin.signals = {"knows": origin.signals["knows"], "words": origin.signals["guesses"]}
+    with_words = choose(origin, questions, least_words=1)
+    assert with_words.signals["words"] == 1 and with_words.alone["knows"] == 1
 
 
 def test_damaged_weights_are_refused(folder: Path, tmp_path: Path) -> None:

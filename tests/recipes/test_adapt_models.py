@@ -67,7 +67,8 @@ def test_the_steps_with_a_language_model() -> None:
     taught = ["index", "weigh", "harvest-vectors", "train surrogate", "evaluate", "harvest"]
     assert list(steps) == ["chunk", "train-tokenizer", *taught, "card"]
     assert steps["index"]["context_model"] == ["some/lm"] and not steps["index"].get("generator")
-    assert steps["weigh"]["signals"] == ["cloze", "words"] and steps["harvest"]["mode"] == "group"
+    assert steps["weigh"]["signals"] == ["cloze", "words"] and "least_words" not in steps["weigh"]
+    assert steps["harvest"]["mode"] == "group"
     assert steps["train surrogate"]["token_embeddings"] == "some/lm" and steps["train surrogate"]["kind"] == "static"
     assert steps["train-tokenizer"]["vocab_size"] == 3360  # 0.14 of 20 minutes, two words for a sentence
     assert steps["harvest-vectors"]["sentences"] == 3600  # 0.3 of 20 minutes
