@@ -153,7 +153,12 @@ def plan(arguments: AdaptArguments, speed: float | None = None) -> list[Step]:
     indexed = {"encoder": arguments.start, "workers": workers}
     # A language model reads each sentence of the questions once for all steps.
     asked = {"chunks": chunks, "cache": folder.place("cache") if arguments.context_model else None}
-    weights = {"origin": folder.origin, **asked, "pairs": budget.questions, "signals": _weighed(arguments)}
+    weights: dict[str, Any] = {
+        "origin": folder.origin,
+        **asked,
+        "pairs": budget.questions,
+        "signals": _weighed(arguments),
+    }
     if arguments.context_model is None and arguments.start is None:
         weights["least_words"] = 1.0  # see _weighed; the best on Hausa, Romanian and health questions
     judged = {"label_free": True, "save_thresholds": True, **asked, "limit": budget.questions}
