@@ -71,7 +71,7 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     PlantedCorpus(seed=1).write(tmp_path / "more.jsonl", documents=30)
     grown = (*words[:3], tmp_path / "more.jsonl", *words[3:])
     code, _, progress = ctxsim(*grown)
-    assert code == 0 and "documents were added: the index gains them; pairs, surrogate" in progress, progress
+    assert code == 0 and "documents were added: the index gains them; vectors, surrogate" in progress, progress
     assert progress.count("exists already") == 4  # chunks, tokenizer, generator, index
     origin, pairs, surrogate = (
         json.loads((tmp_path / "out" / name / "stage.json").read_text())
