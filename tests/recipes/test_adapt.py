@@ -72,16 +72,17 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     grown = (*words[:3], tmp_path / "more.jsonl", *words[3:])
     code, _, progress = ctxsim(*grown)
     assert code == 0 and "documents were added: the index gains them; vectors, surrogate" in progress, progress
-    assert progress.count("exists already") == 4  # chunks, tokenizer, generator, index
-    origin, pairs, surrogate = (
+    assert progress.count("exists already") == 5  # chunks, tokenizer, generator, index, weights
+    origin, vectors, pairs, surrogate = (
         json.loads((tmp_path / "out" / name / "stage.json").read_text())
-        for name in ("ctxsim/origin-tiny", "pairs", "ctxsim/surrogate-tiny")
+        for name in ("ctxsim/origin-tiny", "vectors", "pairs", "ctxsim/surrogate-tiny")
     )
     assert origin["counts"]["segments"] == 2
-    assert pairs["inputs"]["origin"]["xxh3_128"] == digest_file(tmp_path / "out/ctxsim/origin-tiny/stage.json")
-    assert surrogate["inputs"]["data"]["xxh3_128"] == digest_file(tmp_path / "out/pairs/stage.json")
+    for made in (vectors, pairs):
+        assert made["inputs"]["origin"]["xxh3_128"] == digest_file(tmp_path / "out/ctxsim/origin-tiny/stage.json")
+    assert surrogate["inputs"]["data"]["xxh3_128"] == digest_file(tmp_path / "out/vectors/stage.json")
     code, _, progress = ctxsim(*grown)
-    assert code == 0 and progress.count("exists already") == 9
+    assert code == 0 and progress.count("exists already") == 11
     code, _, err = ctxsim(*words)
     assert code == 2 and "was made by another run: corpus was" in err
 
