@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
@@ -45,9 +46,10 @@ def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
 
     Args:
         path (`Path`): The file to write.
-        shared (`bool`): Whether other processes may write the file at the same time; the last to finish wins.
+        shared (`bool`): Whether others, threads or processes, may write the file at the same time; the last to finish
+            wins.
     """
-    owner = f".{socket.gethostname()}-{os.getpid()}" if shared or _many_writers.get() else ""
+    owner = f".{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}" if shared or _many_writers.get() else ""
     temporary = path.with_name(f".{path.name}{owner}{TEMPORARY}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +155,8 @@ def parse_sealed(text: str) -> dict[str, Any]:
 
 
 def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
-    """Return the entries of a JSON file that were sealed, or an empty dictionary if there is no such file.
+    """Return the entries of a JSON file that were sealed, or an empty dictionary if there is no such file. One that
+    was not sealed is damaged.
 
     Args:
         path (`Path`): The file.
@@ -161,6 +164,8 @@ def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
     """
     try:
         value = parse_sealed(path.read_text("utf-8"))
+        if SEAL not in value:
+            raise ValueError("it has no digest")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

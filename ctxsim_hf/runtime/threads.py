@@ -7,12 +7,13 @@ computation. OpenBLAS, which numpy uses, spins likewise; our products of numpy a
 Neither the environment nor the number of threads of whoever imports this package is changed beyond the computation.
 """
 
+import atexit
 import contextlib
 import os
 import sys
 import threading
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,14 +55,21 @@ class _State:
         self._blocks = 0
         self._limit: Any = None
         self._team: threading.Thread | None = None
+        self._ends = False  # the process
 
     def enter(self) -> None:
         with self._condition:
             self._blocks += 1
             if self._blocks == 1:
-                self._limit = _blas().limit(limits=1)
+                _free_blas()
+                self._limit = _blas(len(sys.modules)).limit(limits=1)
             self._condition.notify_all()
-            if self._team is None and (torch := sys.modules.get("torch")) and torch.get_num_threads() > 1:
+            if (
+                self._team is None
+                and not self._ends
+                and (torch := sys.modules.get("torch"))
+                and torch.get_num_threads() > 1
+            ):
                 self._team = threading.Thread(target=self._sleep, args=(torch,), name="ctxsim-sleeper", daemon=True)
                 self._team.start()
 
@@ -69,8 +77,18 @@ class _State:
         with self._condition:
             self._blocks -= 1
             if self._blocks == 0:
+                _free_blas()
                 self._limit.restore_original_limits()
+                _free_blas()
                 self._condition.notify_all()
+
+    def end(self) -> None:
+        """Let the team go before the interpreter does, which would abort with a thread of C++ still running."""
+        with self._condition:
+            self._ends, team = True, self._team
+            self._condition.notify_all()
+        if team is not None:
+            team.join()
 
     def after_fork(self) -> None:
         """Forget, in a forked process, the threads of its parent and a lock that one of them may have held."""
@@ -81,14 +99,24 @@ class _State:
         torch.zeros(1 << 16).add_(1)  # large enough to be computed by a team
         with self._condition:
             while True:
-                self._condition.wait_for(lambda: self._blocks == 0)
-                if not self._condition.wait_for(lambda: self._blocks > 0, KEEP_SECONDS):
+                self._condition.wait_for(lambda: self._ends or self._blocks == 0)
+                if self._ends or not self._condition.wait_for(lambda: self._ends or self._blocks > 0, KEEP_SECONDS):
                     self._team = None
                     return
 
 
-@cache
-def _blas() -> "ThreadpoolController":
+def _free_blas() -> None:
+    """Let any thread set how many OpenBLAS has. Recent releases of threadpoolctl heed none but the one that set it
+    before, and the last block may be left in another thread than the first was entered in."""
+    for library in _blas(len(sys.modules)).lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+@lru_cache(maxsize=1)
+def _blas(modules: int) -> "ThreadpoolController":
+    """The OpenBLAS libraries of the process. Numpy and scipy have one each, so with every new module they are looked
+    for again, which takes milliseconds."""
     is_set = INTEL in os.environ
     from threadpoolctl import ThreadpoolController
 
@@ -98,4 +126,5 @@ def _blas() -> "ThreadpoolController":
 
 
 _state = _State()
+atexit.register(_state.end)
 os.register_at_fork(after_in_child=_state.after_fork)

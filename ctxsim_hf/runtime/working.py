@@ -137,8 +137,10 @@ def is_unfinished(output: str | Path) -> bool:
 
 
 def final_output(folder: str | Path) -> Path:
-    """Return where a folder will be when it is finished: its own place, unless it is in a working folder."""
-    return Path(str(Path(folder).parent).removesuffix(SUFFIX)) if is_being_written(folder) else Path(folder)
+    """Return the output of the working folder that a folder is in, or else the folder itself."""
+    places = (place for place in (Path(folder), *Path(folder).parents) if place.name.endswith(SUFFIX))
+    working = next(places, None)
+    return Path(folder) if working is None else working.with_name(working.name.removesuffix(SUFFIX))
 
 
 def is_being_written(folder: str | Path) -> bool:

@@ -33,6 +33,15 @@ def test_every_rank_leaves_a_marker(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "squares.datatrove/stats/00003.json").read_text())[0]["stats"]["blocks"] == 2
 
 
+@pytest.mark.parametrize("inside", ["output", "output/segments/one", "segments/one"])
+def test_logs_are_beside_the_output_and_never_in_it(tmp_path: Path, inside: str) -> None:
+    folder = tmp_path / "origin.ctxsim-partial" / inside
+    folder.mkdir(parents=True)
+    assert execute(Squares(folder), local(tasks=2)) == 55
+    assert markers(tmp_path / "origin") == ["00000", "00001"]
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+
+
 def test_no_more_tasks_than_blocks(tmp_path: Path) -> None:
     folder = tmp_path / "squares"
     folder.mkdir()

@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf.runtime.parallel import available_cores
@@ -46,6 +47,14 @@ def blas_threads() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Something to limit and to restore, whatever the environment says."""
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_the_importers_threads_are_restored() -> None:
     before = blas_threads()
     with no_spinning():
@@ -58,6 +67,26 @@ def test_the_importers_threads_are_restored() -> None:
     assert blas_threads() == before
 
 
+LATE_LIBRARY = """
+import sys
+from ctxsim_hf.runtime.threads import no_spinning
+with no_spinning():
+    assert "scipy" not in sys.modules
+import scipy.linalg  # which brings an OpenBLAS of its own
+from threadpoolctl import threadpool_info
+with no_spinning():
+    print({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+"""
+
+
+def test_a_library_that_came_later_is_limited() -> None:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", LATE_LIBRARY]
+    said = subprocess.run(command, capture_output=True, env=environment, check=True, text=True).stdout
+    assert said == "{1}\n"
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_many_threads_share_the_limit() -> None:
     before, together = blas_threads(), threading.Barrier(4)
 
