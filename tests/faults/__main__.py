@@ -14,12 +14,12 @@ from pathlib import Path
 def main() -> int:
     """Run the harness."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--damages", type=int, default=480, help="damaged files, two thirds of them flips")
-    parser.add_argument("--kills", type=int, default=64)
+    parser.add_argument("--damages", type=int, default=630, help="damaged files, two thirds of them flips")
+    parser.add_argument("--kills", type=int, default=90)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--few", action="store_true", help="only the folders and verbs that take a second")
     parser.add_argument("--kinds", nargs="*", help="only these kinds of folders")
-    parser.add_argument("--verbs", nargs="*", help="only these verbs")
+    parser.add_argument("--verbs", nargs="*", help="only these ways of using verbs")
     parser.add_argument("--attempts", nargs="*", help="only try what once got through: all of it, or these rows")
     parser.add_argument("--root", help="keep the folders here and use them again; by default they are removed")
     arguments = parser.parse_args()

@@ -1,30 +1,17 @@
-"""Make a tiny folder of every kind by the commands, once, and the command lines that every verb is tried with."""
+"""Make a tiny folder of every kind by the commands, once."""
 
 import json
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from planted import PlantedCorpus
 from tiny_language_model import save_tiny_llama
 
 from faults.children import Child, command, run, run_command
+from faults.command_lines import EVERY_SIGNAL, SETTINGS, commands
 
-SETTINGS = ("--num-contexts", 4, "--background-size", 12, "--screen-chunks", 20)
-PAIRS = ("--pairs", 300, "--near", 5, "--document", 4, "--unrelated", 1, "--pairs-per-file", 150)
-STEPS = ("--max-steps", 6, "--log-every", 1, "--checkpoint-every", 2, "--eval-every", 1000)
-# Verbs that write nothing, and why they are not killed.
-WITHOUT_OUTPUT = {
-    "app": "serves a page; its index is made as that of search",
-    "contexts": "prints",
-    "plan": "prints",
-    "publish": "writes on the Hub only, after a check of every byte",
-}
-ENDINGS = {"cluster": ".jsonl", "duplicates": ".tsv", "label": ".tsv"}  # of the names of files that a verb writes
-TIMED = ("adapt",)  # trains for some time, so no two runs are equal
-
-MADE = (  # verb and folder
+MADE = (  # the way of making it, and the folder
     ("chunk", "chunks"),
     ("train-tokenizer", "tokenizer"),
     ("train discriminator", "discriminator"),
@@ -34,74 +21,24 @@ MADE = (  # verb and folder
     ("train surrogate", "surrogate"),
     ("export", "onnx"),
     ("search", "search"),
-    ("harvest-vectors", "vectors"),
     ("train context-model", "context-model"),
+    ("index --cloze-only", "grown"),
+    ("index --add", "grown"),
+)
+THEN = (
+    ("weigh", "grown"),
+    ("harvest-vectors", "vectors"),
+    ("train surrogate --kind static", "static"),
+    ("search --add documents", "documents"),
+    ("adapt", "by-adapt"),
 )
 FEW = 2  # of these take a second
 FEW_KINDS, FEW_VERBS = ["chunks", "tokenizer"], ["chunk", "sample", "train-tokenizer"]
 
-Words = tuple[object, ...]
-
-
-def commands(root: Path) -> dict[str, Callable[[Path], Words]]:
-    """Return for each verb a function from its output to its command line; all read what `make_folders` made."""
-    chunks, tokenizer, surrogate = root / "chunks", root / "tokenizer", root / "surrogate"
-    learned = ("--chunks", chunks, "--tokenizer", tokenizer, "--preset", "tiny", *STEPS)
-    models = ("--discriminator", root / "discriminator", "--generator", root / "generator")
-    lines = root / "lines.txt"
-    corpus = ("--corpus", root / "texts.jsonl")
-    free = ("--label-free", "--chunks", chunks, "--limit", 20)
-    mined = ("--surrogate", surrogate, "--input", lines, "--percentile", 90)
-    tasks = ("--adapted", root / "adapted", "--data-root", root / "data", "--limit", 6)
-    return {
-        "adapt": lambda out: (
-            *("adapt", *corpus, "--preset", "tiny", "--held-out", 0.1, "--minutes", 0.02, "--workers", 1),
-            *("--output", out),
-        ),
-        "chunk": lambda out: ("chunk", *corpus, "--held-out", 0.1, "--shard-chars", 9000, "--output", out),
-        "sample": lambda out: ("sample", "--chunks", chunks, "--share", 0.5, "--output", out),
-        "train-tokenizer": lambda out: ("train-tokenizer", "--chunks", chunks, "--vocab-size", 700, "--output", out),
-        "train discriminator": lambda out: ("train", "discriminator", *learned, "--output", out),
-        "train generator": lambda out: ("train", "generator", *learned, "--output", out),
-        "train context-model": lambda out: (
-            *("train", "context-model", "--init", root / "language-model", "--chunks", chunks, *STEPS),
-            *("--tokens-per-batch", 500, "--eval-contexts", 20, "--output", out),
-        ),
-        "train surrogate": lambda out: (
-            *("train", "surrogate", "--pairs", root / "pairs", "--tokenizer", tokenizer, "--preset", "tiny"),
-            *(*STEPS, "--output", out),
-        ),
-        "index": lambda out: ("index", "--chunks", chunks, *models, "--background", 50, "--output", out),
-        "similarity": lambda out: (
-            *("similarity", "--surrogate", surrogate, "--pairs", root / "pairs.tsv", "--output", out),
-        ),
-        "harvest": lambda out: ("harvest", "--origin", root / "origin", *SETTINGS, *PAIRS, "--output", out),
-        "harvest-vectors": lambda out: (
-            *("harvest-vectors", "--origin", root / "origin", "--signals", "words=1", "--sentences", 100),
-            *("--sentences-per-file", 20, "--output", out),
-        ),
-        "encode": lambda out: ("encode", "--surrogate", surrogate, "--input", lines, "--output", out),
-        "search": lambda out: ("search", "--surrogate", surrogate, "--add", lines, "--index", out),
-        "duplicates": lambda out: ("duplicates", *mined, "--max-pairs", 40, "--output", out),
-        "cluster": lambda out: ("cluster", *mined, "--output", out),
-        "label": lambda out: (
-            *("label", "--origin", root / "origin", "--surrogate", surrogate, "--candidates", 60, "--number", 10),
-            *("--output", out),
-        ),
-        "export": lambda out: ("export", "--surrogate", surrogate, "--output", out),
-        "evaluate": lambda out: ("evaluate", f"surrogate:{surrogate}", *free, "--output", out),
-        "ablate": lambda out: ("ablate", "strategy", *tasks, *SETTINGS, "--output", out),
-        "card": lambda out: ("card", out),
-        "weigh": lambda out: ("weigh", "--origin", out, "--chunks", chunks, "--pairs", 30),
-    }
-
 
 def make_folders(root: Path, few: bool = False) -> None:
     """Make everything that the command lines read, and the folders that are damaged; or a few of them."""
-    PlantedCorpus().write(root / "texts.jsonl", 96)
-    lines = [json.loads(line)["text"].split("\n\n")[1] for line in (root / "texts.jsonl").open()]
-    (root / "lines.txt").write_text("\n".join(lines) + "\n")
-    (root / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(lines[::2], lines[1::2], strict=True)))
+    lines = _write_texts(root)
     if not few:
         run(lambda: str(save_tiny_llama(root / "language-model", text=lines)))
     made = commands(root)
@@ -109,11 +46,33 @@ def make_folders(root: Path, few: bool = False) -> None:
         if few and number == FEW:
             return
         run_command(*made[verb](root / name))
+    run_command("index", "--origin", root / "grown", "--delete", "texts/5", "texts/6", "more/m5")
+    for verb, name in THEN:
+        run_command(*made[verb](root / name))
+    run_command("search", "--index", root / "documents", "--add", root / "more.jsonl")
+    run_command("search", "--index", root / "documents", "--delete", 5, "m5")
     free = ("--label-free", "--chunks", root / "chunks", "--limit", 20, "--save-thresholds")
     run_command("evaluate", f"surrogate:{root / 'surrogate'}", *free, "--output", root / "surrogate")
-    run_command("similarity", "--origin", root / "origin", *SETTINGS, "--cache", root / "cache", *lines[:2])
+    for name in ("origin", "grown"):
+        words = ("similarity", *lines[:2], "--origin", root / name, *SETTINGS, "--cache", root / "cache")
+        run_command(*words, *(EVERY_SIGNAL if name == "grown" else ()))
     _interrupt_training(root)
     _lay_out_as_adapted(root)
+
+
+def _write_texts(root: Path) -> list[str]:
+    """Write documents and others to add, a sentence of each of them in lines, and pairs of lines; return the lines."""
+    PlantedCorpus().write(root / "texts.jsonl", 96)
+    PlantedCorpus(1).write(root / "more.jsonl", 24)
+    more = [json.loads(line) for line in (root / "more.jsonl").open()]
+    (root / "more.jsonl").write_text("".join(json.dumps(row | {"id": f"m{row['id']}"}) + "\n" for row in more))
+    (root / "later.jsonl").write_text(json.dumps({"id": "later", "text": "One more sentence."}) + "\n")
+    PlantedCorpus(2).write(root / "later-long.jsonl", 8)
+    (root / "more.txt").write_text("".join(row["text"].split("\n\n")[1] + "\n" for row in more))
+    lines = [json.loads(line)["text"].split("\n\n")[1] for line in (root / "texts.jsonl").open()]
+    (root / "lines.txt").write_text("\n".join(lines) + "\n")
+    (root / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(lines[::2], lines[1::2], strict=True)))
+    return lines
 
 
 def _interrupt_training(root: Path) -> None:

@@ -10,8 +10,8 @@ from small_harvest import contents
 
 from ctxsim_hf.runtime.working import MARK, SUFFIX
 from faults.children import Child, Outcome, command, run, run_and_kill, run_command
+from faults.command_lines import CHANGED, ENDINGS, TIMED, Words, commands
 from faults.damage import Tally
-from faults.folders import ENDINGS, TIMED, Words, commands
 
 # What a user may have beside an output, and older versions took for their own.
 NEIGHBOURS = (
@@ -24,8 +24,8 @@ NEIGHBOURS = (
 )
 
 
-# What the second of two writers is told; the last by `ctxsim label` if the first one has finished.
-REFUSALS = ("another run is writing", "exists and may hold labels")
+# What the second of two writers is told, or, by verbs that do nothing twice, after the first one has finished.
+REFUSALS = ("another run is writing", "exists and may hold labels", "already; delete it first", "has the id")
 
 
 class Trial:
@@ -44,7 +44,7 @@ class Trial:
         output = self._fresh("killed")
         run_and_kill(self.words(output), self.seconds, chooser)
         finished = self._left(output) == self.expected
-        if finished and self.verb == "search":  # which would add the same again
+        if finished and self.verb.startswith("search"):  # which would add the same again
             return "same"
         if not finished or output.with_name(output.name + SUFFIX).exists():
             again = run(command(self.words(output)))
@@ -61,7 +61,7 @@ class Trial:
             return f"lost: {unexpected[0].value}"
         if all(outcome.how == "refused" for outcome in outcomes):
             return f"lost: both were refused: {outcomes[0].value}"
-        if self.verb == "search" and all(outcome.how == "answer" for outcome in outcomes):
+        if self.verb in ("search", "search --add more") and all(outcome.how == "answer" for outcome in outcomes):
             return "same"  # one after the other, both have added
         return self._compare(output)
 
@@ -90,7 +90,7 @@ class Trial:
         for neighbour in NEIGHBOURS:
             (folder / neighbour).parent.mkdir(parents=True, exist_ok=True)
             (folder / neighbour).write_text("mine")
-        if source := {"card": "surrogate", "weigh": "origin"}.get(self.verb):  # go into a folder that is there
+        if source := CHANGED.get(self.verb):
             shutil.copytree(self.root / source, folder / "out", ignore=shutil.ignore_patterns("README.md"))
         return folder / f"out{ENDINGS.get(self.verb, '')}"
 

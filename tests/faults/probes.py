@@ -9,7 +9,7 @@ import numpy as np
 from small_harvest import contents
 
 from faults.children import command
-from faults.folders import SETTINGS, commands
+from faults.command_lines import EVERY_SIGNAL, SETTINGS, commands
 
 FIRST, SECOND = ["Nobody saw it.", "One sentence."], ["It was not seen.", "Another sentence."]
 
@@ -49,6 +49,12 @@ def _origin(root: Path, folder: Path) -> object:
     return command(("similarity", "--origin", folder, *SETTINGS, FIRST[0], SECOND[0], "--explain"))()
 
 
+def _grown(root: Path, folder: Path) -> object:
+    """Compare by every signal, and by the weights that were chosen."""
+    words = ("similarity", "--origin", folder, *SETTINGS, FIRST[0], SECOND[0])
+    return command((*words, *EVERY_SIGNAL, "--explain"))(), command((*words, "--explain"))()
+
+
 def _pairs(root: Path, folder: Path) -> object:
     from ctxsim_hf.surrogate.pair_data import PairFolder
     from ctxsim_hf.text.fast_tokenizer import open_tokenizer
@@ -70,21 +76,29 @@ def _onnx(root: Path, folder: Path) -> object:
     return SentenceEncoder.from_pretrained(folder).similarity(FIRST, SECOND).tolist()
 
 
-def _search(root: Path, folder: Path) -> object:
+def _search(root: Path, folder: Path, added: str = "more.txt") -> object:
     """Search, and add something: no damage may be covered up."""
     with tempfile.TemporaryDirectory(dir=root) as place:
         copied = Path(shutil.copytree(folder, Path(place, "search")))
-        lines = Path(place, "more.txt")
-        lines.write_text("One more sentence.\n")
         found = command(("search", "--index", copied, FIRST[0]))()
-        added = command(("search", "--index", copied, "--add", lines, FIRST[0]))()
-        return found, added.replace(place, "")
+        more = command(("search", "--index", copied, "--add", root / added, FIRST[0]))()
+        return found, more.replace(place, "")
+
+
+def _documents(root: Path, folder: Path) -> object:
+    return _search(root, folder, "later.jsonl")
+
+
+def _by_adapt(root: Path, folder: Path) -> object:
+    """The same command once more: it repeats its verdict."""
+    return command(commands(root)["adapt"](folder))()
 
 
 def _cache(root: Path, folder: Path) -> object:
     """The cache of context sets; whatever is in it, similarities stay the same."""
-    lines = (root / "lines.txt").read_text().splitlines()
-    return command(("similarity", "--origin", root / "origin", *SETTINGS, "--cache", folder, *lines[:2]))()
+    two = (root / "lines.txt").read_text().splitlines()[:2]
+    words = ("similarity", *SETTINGS, "--cache", folder, *two, "--origin")
+    return command((*words, root / "origin"))(), command((*words, root / "grown", *EVERY_SIGNAL))()
 
 
 def _hugging_face_cache(root: Path, folder: Path) -> object:
@@ -111,11 +125,15 @@ PROBES: dict[str, Callable[[Path, Path], object]] = {
     "generator": _context_model,
     "context-model": _context_model,
     "origin": _origin,
+    "grown": _grown,
     "pairs": _pairs,
     "vectors": _vectors,
     "surrogate": _surrogate,
+    "static": _surrogate,
     "onnx": _onnx,
     "search": _search,
+    "documents": _documents,
+    "by-adapt": _by_adapt,
     "cache": _cache,
     "home/ctxsim": _hugging_face_cache,
     "resumed.ctxsim-partial": _checkpoint,

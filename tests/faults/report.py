@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ctxsim_hf.verbs import VERBS
+from faults.command_lines import WITHOUT_OUTPUT
 from faults.damage import Tally
-from faults.folders import WITHOUT_OUTPUT
 
 DAMAGED = ("refused", "same", "wrong", "traceback", "killed")
 
@@ -35,7 +35,7 @@ def report_kills(tallies: dict[str, tuple[Tally, Tally]]) -> int:
     }
     _table("verb", ("kill, same", "kill, lost", "two, same", "two, lost"), rows)
     for verb in VERBS:
-        if verb not in tallies:
+        if not any(way.startswith(verb) for way in tallies):
             print(f"{verb}: {WITHOUT_OUTPUT.get(verb, 'left out')}")
     both = [tally for pair in tallies.values() for tally in pair]
     _details(both)

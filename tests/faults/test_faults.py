@@ -6,19 +6,24 @@ import sys
 from pathlib import Path
 
 from ctxsim_hf.verbs import VERBS
-from faults.folders import WITHOUT_OUTPUT, commands
+from faults.command_lines import WITHOUT_OUTPUT, commands
 
 TESTS = Path(__file__).parents[1]
 
 
 def test_every_verb_is_killed_and_raced_or_has_a_reason_not_to_be() -> None:
     tried = commands(Path("root"))
-    assert [verb for verb in VERBS if verb not in tried and verb not in WITHOUT_OUTPUT] == []
-    assert [
-        verb for verb in (*tried, *WITHOUT_OUTPUT) if verb not in VERBS or (verb in tried) == (verb in WITHOUT_OUTPUT)
-    ] == []
-    for verb, words in tried.items():
-        assert " ".join(map(str, words(Path("out")))).startswith(f"{verb} ")
+    for verb in VERBS:
+        assert any(_verb_of(way) == verb for way in tried) != (verb in WITHOUT_OUTPUT), verb
+    for way, words in tried.items():
+        line = " ".join(map(str, words(Path("out"))))
+        assert _verb_of(way) in VERBS and line.startswith(_verb_of(way))
+        assert all(word in line for word in way.split() if word.startswith("--"))
+
+
+def _verb_of(way: str) -> str:
+    """Return the verb of a way, which may go on with flags."""
+    return way.partition(" --")[0]
 
 
 def test_nothing_is_lost_and_no_answer_is_wrong() -> None:

@@ -16,6 +16,8 @@ from faults.children import Outcome, command, run
 
 SHOWN = 300  # characters of what was printed
 NOT_TRIED = "not tried"
+AS_NOW = "the same"
+LATER = "later verbs"  # the row of what the list could not have
 LINE, TRACEBACK = "plain line", "traceback"  # the row of all that should be one plain line, and was a traceback
 
 
@@ -125,7 +127,8 @@ def try_all(root: Path, rows: Sequence[str] | None = None) -> int:
     bad = 0
     print("| row | tried | once | now |\n|---|---|---|---|")
     tried = [attempt_ for attempt_ in ATTEMPTS if not rows or attempt_.row in rows]
-    for attempt_ in sorted(tried, key=lambda attempt_: int(attempt_.row) if attempt_.row.isdecimal() else 99):
+    last = (LINE, LATER)  # after those with numbers
+    for attempt_ in sorted(tried, key=lambda one: (one.row in last and 1 + last.index(one.row), one.row.zfill(2))):
         good, said = attempt_.try_again(root)
         bad += not good
         flag = "" if good else "**WRONG** "

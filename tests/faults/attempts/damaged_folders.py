@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from faults.attempts.attempt import Place, attempt, cut, flip
-from faults.folders import SETTINGS, STEPS, commands
+from faults.command_lines import SETTINGS, STEPS, commands
 
 CHANGED = "is damaged: its content changed; make the folder again with --overwrite"
 
@@ -109,8 +109,7 @@ def _touchless(folder: Path) -> None:
 
     from ctxsim_hf import OriginSimilarity
 
-    path = folder / "signals/words"
-    path = sorted(file for file in path.iterdir() if file.suffix == ".npy")[0]
+    path = min(folder.glob("versions/*/words/*.npy"))
     time.sleep(2.5)
     OriginSimilarity.from_pretrained(folder)
     before = path.stat()

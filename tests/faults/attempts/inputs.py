@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from faults.attempts.attempt import LINE, NOT_TRIED, TRACEBACK, Place, attempt, flip
-from faults.folders import SETTINGS
+from faults.command_lines import SETTINGS
 
 
 @attempt("8", "`similarity --pairs` of a file with a byte order mark, equal sentences", "0.27", answer="\t1.000000")

@@ -9,7 +9,7 @@ from small_harvest import contents
 
 from ctxsim_hf.runtime.errors import UserError
 from faults.attempts.attempt import NOT_TRIED, Place, attempt, cut
-from faults.folders import commands
+from faults.command_lines import commands
 from faults.kills import NEIGHBOURS
 
 

@@ -3,7 +3,7 @@
 import json
 
 from faults.attempts.attempt import LINE, NOT_TRIED, TRACEBACK, Place, attempt, cut, without_places
-from faults.folders import commands
+from faults.command_lines import commands
 
 
 def _partial(place: Place, *more: object) -> str:

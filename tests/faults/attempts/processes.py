@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt, flip
 from faults.children import command, run
-from faults.folders import SETTINGS
+from faults.command_lines import SETTINGS
 
 if TYPE_CHECKING:
     from ctxsim_hf import OriginSimilarity

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ctxsim_hf.runtime.errors import UserError
 from faults.attempts.attempt import LINE, TRACEBACK, Place, attempt, refuse_commands
-from faults.folders import STEPS
+from faults.command_lines import STEPS
 
 ORIGIN = "similarity --origin $R/origin a b"
 refuse_commands(
