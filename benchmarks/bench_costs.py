@@ -1,11 +1,12 @@
 """Measure the constants of `ctxsim plan`, or compare its estimates with real runs.
 
-    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 500000 2000000] [--output FILE]
-    python -m benchmarks.bench_costs [--corpus FILE ...] --check 200000 2000000 20000000
+    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 20000 200000 2000000] [--output FILE]
+    python -m benchmarks.bench_costs [--corpus FILE ...] --check 40000 400000 4000000
 
-All stages run on the first words of a corpus, of two sizes, in one process with one thread; a line through what each
-part took gives its constants. Time is that of the CPU, so a busy machine does not matter. The context model is hardly
-trained, which does not change its speed. Without --corpus, the corpus is the documentation on this machine.
+All stages run on the first words of a corpus, of several sizes, in one process with one thread. The constants of a
+part are those of the line whose relative errors are least, so that small runs count as much as large ones. Time is
+that of the CPU, so a busy machine does not matter. The context model is hardly trained, which does not change its
+speed. Without --corpus, the corpus is the documentation on this machine.
 """
 
 import argparse
@@ -23,7 +24,9 @@ from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import numpy as np
 import torch
+from scipy.optimize import nnls
 
 import ctxsim_hf
 from benchmarks.demo_data import write_demo_corpus
@@ -48,7 +51,7 @@ Measured = dict[str, dict[str, float]]  # part -> seconds, memory, disk
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, nargs="+", help=".jsonl or .jsonl.gz files with a column text")
-    parser.add_argument("--words", type=int, nargs=2, default=[500_000, 2_000_000], help="the two sizes to measure")
+    parser.add_argument("--words", type=int, nargs="+", default=[20_000, 200_000, 2_000_000], help="sizes to measure")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results/costs.json")
     parser.add_argument("--check", type=int, nargs="+", help="sizes to compare with the estimates instead")
     parser.add_argument("--constants", type=Path, default=SHIPPED, help="file to check")
@@ -214,14 +217,14 @@ def seconds_of_search(place: Path) -> float:
 
 
 def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
-    """Return the content of the file, from runs of two sizes."""
+    """Return the content of the file, from runs of several sizes."""
     runs = [bench.run(words) for words in sizes]
     chunks = [bench.chunks[words] for words in sizes]
     alone = [rest for _, rest in PARTS.values()]
     names = [part for blocks, rest in PARTS.values() for part in (rest, *blocks.values())]
     rates = {name: _rates(name, runs, sizes, chunks) | {"parallel": name not in alone} for name in names}
     return {
-        "machine": f"{platform.machine()}, one core at a time, {' and '.join(f'{size:,}' for size in sizes)} words",
+        "machine": f"{platform.machine()}, one core at a time, {', '.join(f'{size:,}' for size in sizes)} words",
         "words_per_chunk": sizes[-1] / chunks[-1],
         "parts": {name: rates[name] for name in names if name not in OF_MODEL},
         "context_models": {"light": {"preset": PRESET, "parts": {name: rates[name] for name in OF_MODEL}}},
@@ -251,10 +254,12 @@ def _rates(name: str, runs: Sequence[Measured], sizes: Sequence[int], chunks: Se
 
 
 def _line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """Return start and slope of the line through two points; neither is below 0."""
-    slope = max(0.0, (values[1] - values[0]) / (places[1] - places[0]))
-    start = values[0] - slope * places[0]
-    return (start, slope) if start >= 0 else (0.0, values[1] / places[1])
+    """Return start and slope of the line with the least squares of relative errors; neither is below 0."""
+    if not any(values):
+        return 0.0, 0.0
+    found = np.array(values)
+    (start, slope), _ = nnls(np.stack([1 / found, np.array(places) / found], axis=1), np.ones(len(found)))
+    return float(start), float(slope)
 
 
 def check(bench: Bench, sizes: Sequence[int], model: CostModel) -> None:

@@ -26,14 +26,10 @@ import scipy.sparse as sp
 from benchmarks.demo_data import chunks_and_tokenizer
 from benchmarks.report import report
 from ctxsim_hf import read_chunks
-from ctxsim_hf.origin.tfidf_build import build_segment
 from ctxsim_hf.origin.tfidf_index import Found, TfidfIndex, Vectors
-from ctxsim_hf.origin.tfidf_segment import TfidfSegment
-from ctxsim_hf.origin.tfidf_weights import TfidfWeights
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
 Chunks = Sequence[Sequence[str]]
-SEGMENTS = 20
 SENTENCES_PER_PRODUCT = 10  # a product holds every chunk that shares a stop word, which is nearly all
 
 
@@ -53,8 +49,6 @@ def main() -> None:
         chooser = random.Random(0)
         sentences = [chooser.choice(chooser.choice(corpus)) for _ in range(args.sentences)]
         rows, details = build_beside_peers(corpus, sentences[:100], args, place)
-        more_rows, more_details = grow(corpus, sentences, args, place)
-        rows, details = [*rows, *more_rows], details | more_details
         sizes = [args.size // 100, args.size // 10, args.size]
         for size in sizes:
             start = time.perf_counter()
@@ -105,41 +99,6 @@ def build_beside_peers(
     ]
     rows.append({"measure": "share of scikit-learn's top chunks found", "ratio": right, "wanted": "1.00"})
     return rows, {f"seconds to build {args.peer_size} chunks": seconds}
-
-
-def grow(
-    corpus: Chunks, sentences: Sequence[str], args: argparse.Namespace, place: Path
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Add a hundredth of the chunks to an index, and screen one segment and many of the same chunks."""
-    chunks = list(resampled(corpus, args.peer_size))
-    whole, seconds = timed(lambda: TfidfIndex.build(chunks, place / "whole"))
-    more = list(resampled(corpus, args.peer_size // 100))
-    (place / "version").mkdir()
-
-    def add() -> None:
-        build_segment(more, place / "more")
-        both = [*whole.segments, TfidfSegment.open(place / "more")]
-        TfidfWeights.compute(both).save(place / "version", both)
-
-    _, adding = timed(add)
-    for number in range(SEGMENTS):
-        build_segment(chunks[number::SEGMENTS], place / f"segments/{number}")
-    segments = [TfidfSegment.open(place / f"segments/{number}") for number in range(SEGMENTS)]
-    cut = TfidfIndex(segments, TfidfWeights.compute(segments), np.zeros(0, np.int64))
-    times: dict[str, list[float]] = {"one": [], "many": []}
-    for _ in range(args.repeat + 1):
-        for name, index in (("one", whole), ("many", cut)):
-            times[name].append(timed(lambda index=index: exhaust(index.search(sentences, args.peer_size // 50)))[1])
-    best = {name: min(measured) for name, measured in times.items()}
-    rows = [
-        {"measure": "adding 1 % of the chunks over building, time", "ratio": adding / seconds, "wanted": "<= 0.03"},
-        {
-            "measure": f"{SEGMENTS} segments over one, screening time",
-            "ratio": best["many"] / best["one"],
-            "wanted": "<= 1.3",
-        },
-    ]
-    return rows, {f"{args.peer_size} chunks that grow": {"build": seconds, "add": adding, "screening": times}}
 
 
 def build_scikit_learn(chunks: Chunks, sentences: Sequence[str]) -> tuple[sp.csr_array, float]:

@@ -21,9 +21,21 @@ def write_background_thresholds(folder: str | Path) -> None:
     origin = OriginSimilarity.from_pretrained(folder)
     if CONTEXTS in origin.signals and not origin.has_fast_contexts:
         return
-    background, states = origin.version.background, origin.version.cloze_states()
-    if isinstance(cloze := origin.signals.get(CLOZE), ClozeSignal) and states is not None:
-        cloze.remember(background, states)
-    first, second = background[::2][:PAIRS], background[1::2][:PAIRS]
-    scores = origin.similarity(first[: len(second)], second)
+    remember_background(origin)
+    background = origin.version.background
+    pairs = _pairs(len(background))
+    scores = origin.similarity([background[first] for first, _ in pairs], [background[second] for _, second in pairs])
     Thresholds.from_scores(scores, None, origin.settings.to_json()).save(folder)
+
+
+def remember_background(origin: OriginSimilarity) -> None:
+    """Spare a language model from reading the background again, where what it made of it is stored."""
+    states = origin.version.cloze_states()
+    if isinstance(cloze := origin.signals.get(CLOZE), ClozeSignal) and states is not None:
+        cloze.remember(origin.version.background, states)
+
+
+def _pairs(number: int) -> list[tuple[int, int]]:
+    """Return different pairs of so many sentences, each sentence in as few of them as possible."""
+    steps = range(1, max(2, (number + 1) // 2))
+    return [(first, (first + step) % number) for step in steps for first in range(number)][:PAIRS]

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import parse_sealed, seal, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 from ctxsim_hf.runtime.validation import Count, NonNegative, validate
 
 WEIGHTS_FILE = "weights.json"
+REMEDY = "choose again with ctxsim weigh"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,8 @@ class ChosenWeights:
     @classmethod
     def load(cls, folder: Path) -> "ChosenWeights | None":
         """Return the weights in an origin, or None if none were chosen."""
-        path = folder / WEIGHTS_FILE
-        if not path.exists():
-            return None
+        about = read_sealed(folder / WEIGHTS_FILE, REMEDY)
         try:
-            about = parse_sealed(path.read_text("utf-8"))
-            return cls(**{name: about[name] for name in ("signals", "yardstick", "alone", "pairs")})
-        except (ValueError, KeyError, TypeError, UserError) as error:
-            raise UserError(f"{str(path)!r} is damaged: {error}; choose again with ctxsim weigh") from error
+            return cls(**about) if about else None
+        except (TypeError, UserError) as error:
+            raise UserError(f"{str(folder / WEIGHTS_FILE)!r} is damaged: {error}; {REMEDY}") from error

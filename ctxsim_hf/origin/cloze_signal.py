@@ -18,6 +18,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import xxhash
 
+from ctxsim_hf.encoder.vector_checks import check_vectors
 from ctxsim_hf.runtime.errors import UserError
 
 MAX_REMEMBERED = 50_000  # sentences, in memory
@@ -100,7 +101,8 @@ class ClozeSignal:
             missing = {key: s for key, s in zip(keys, sentences, strict=True) if self._find(key) is None}
             for start in range(0, len(missing), SENTENCES_PER_BLOCK):
                 block = dict(islice(missing.items(), start, start + SENTENCES_PER_BLOCK))
-                self._keep(dict(zip(block, self.model.vectors(list(block.values())), strict=True)))
+                states = check_vectors(self.model.vectors(list(block.values())))
+                self._keep(dict(zip(block, states, strict=True)))
             found = [self._kept[key] for key in keys]
             while len(self._kept) > MAX_REMEMBERED:
                 del self._kept[next(iter(self._kept))]

@@ -104,7 +104,7 @@ class ContextIndex:
             width (`int`): Number of sentences on each side of a context.
         """
         segments = version.segments
-        joined = open_joined(version)
+        joined = open_joined(segments, version.deleted)
         stored: dict[str, dict[str, Rows]] = {}
         for path in sorted((segments[0] / STORED).glob("*/*.npy")):
             parts = [map_array(segment / STORED / path.parent.name / path.name) for segment in segments]
@@ -112,7 +112,7 @@ class ContextIndex:
         keys = joined.join([map_array(segment / SENTENCE_KEYS) for segment in segments], joined.sentences)
         return cls(
             tfidf=TfidfIndex.open(version.folder, [segment / TFIDF for segment in segments], version.deleted),
-            sentences=IndexSentences(open_texts(version, joined), joined.tokenized(), tokenizer),
+            sentences=IndexSentences(open_texts(segments, joined), joined.tokenized(), tokenizer),
             sentence_keys=keys,
             stored=stored,
             width=width,
@@ -160,14 +160,14 @@ class ContextIndex:
         return self.sentences.texts(np.asarray(numbers))
 
 
-def open_joined(version: Version) -> Joined:
-    """Open the tokens of a version's segments, and how they become one sequence."""
-    return Joined([open_tokenized(segment / TOKENS) for segment in version.segments], version.deleted)
+def open_joined(segments: Sequence[Path], deleted: np.ndarray) -> Joined:
+    """Open the tokens of segments, and how they become one sequence without the deleted chunks."""
+    return Joined([open_tokenized(segment / TOKENS) for segment in segments], deleted)
 
 
-def open_texts(version: Version, joined: Joined) -> pa.Table:
-    """Map the texts of a version: chunk_id, doc_id, source, split, sentences."""
-    tables = [map_texts(segment) for segment in version.segments]
+def open_texts(segments: Sequence[Path], joined: Joined) -> pa.Table:
+    """Map the texts of segments: chunk_id, doc_id, source, split, sentences."""
+    tables = [map_texts(segment) for segment in segments]
     if joined.is_trivial:
         return tables[0]
     return pa.concat_tables([tables[number][rows] for number, rows in joined.chunks.slices()])

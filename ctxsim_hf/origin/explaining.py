@@ -50,10 +50,13 @@ class ContextExplainer:
         effects = None if share is None else share * context_effects(compared.vectors)
         _, different = np.unique(compared.contexts, return_index=True)
         first, second = fits[:, different]
+        both = _best(np.minimum(first, second), (first > 0) & (second > 0))
+        left = np.ones(len(different), dtype=bool)
+        left[both] = False  # what both fit is not shown again
         chosen = {
-            "both": _best(np.minimum(first, second), (first > 0) & (second > 0)),
-            "first_better": _best(first - second, (first > 0) & (first > second)),
-            "second_better": _best(second - first, (second > 0) & (second > first)),
+            "both": both,
+            "first_better": _best(first - second, left & (first > 0) & (first > second)),
+            "second_better": _best(second - first, left & (second > 0) & (second > first)),
         }
         return {
             name: self._describe(sentences, compared, different[places], fits, effects, WEIGHTS[name])
@@ -82,7 +85,6 @@ class ContextExplainer:
                 found_for=_found_for(compared, number),
                 fit=(float(fits[0, place]), float(fits[1, place])),
                 terms={name: (float(values[0, row]), float(values[1, row])) for name, values in terms.items()},
-                counted=frozenset(compared.terms),
                 effect=None if effects is None else float(effects[compared.contexts == number].sum()),
                 words=marked[row],
             )

@@ -37,7 +37,6 @@ class ContextFit:
     found_for: tuple[int, ...]  # in the set of sentence 1, of 2, or of both
     fit: tuple[float, float]  # in standard deviations above the background
     terms: dict[str, tuple[float, float]]  # the terms of Eq. 3, without their weights
-    counted: frozenset[str]  # the terms that have a weight
     effect: float | None = None  # on the similarity; None where contexts do not count
     words: tuple[str, ...] = ()  # of the context that matter most, in lower case
 
@@ -46,8 +45,6 @@ class ContextFit:
         lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}{effect}"]
         text = f"{' '.join(self.context.left)} [...] {' '.join(self.context.right)}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")
-        terms = [(name, f"{name} {first:.2f}, {second:.2f}") for name, (first, second) in self.terms.items()]
-        lines.append("    " + "   ".join(t if name in self.counted else f"({t})" for name, t in terms))
         return "\n".join([*lines, *([f"    words that matter: {', '.join(self.words)}"] if self.words else [])])
 
     def html(self) -> str:
@@ -95,12 +92,13 @@ class Explanation:
             return "\n".join(lines)
         lines += [
             "",
-            "Contexts from the documents. Fit: of 1 and of 2, in standard deviations above other sentences there;",
-            "below it the terms of the score, in brackets those that do not count.",
+            "Contexts from the documents. Fit: of 1 and of 2, in standard deviations above other sentences there.",
         ]
         for title, contexts in self.groups.items():
             lines += ["", title, *(map(str, contexts) if contexts else ["  no context"])]
         return "\n".join([*lines, *(["", str(self.faithfulness)] if self.faithfulness else [])])
+
+    __repr__ = __str__  # in a Python shell too
 
     def _score_lines(self) -> Iterator[str]:
         named = [f"{name} {value:.3f} x {self.shares[name]:.0%}" for name, value in self.signals.items()]
@@ -147,7 +145,7 @@ class Explanation:
             ]
             for name, value in self.signals.items()
         )
-        return "<h2>Signals</h2>" + table(["signal", "says", "counts", "adds to the similarity"], rows)
+        return "<h2>Signals</h2>" + table(["signal", "says", "counts", "adds"], rows)
 
     def _words_html(self) -> str:
         if self.words is None:

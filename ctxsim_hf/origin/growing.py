@@ -20,8 +20,8 @@ from ctxsim_hf.origin.background_thresholds import write_background_thresholds
 from ctxsim_hf.origin.context_index import map_texts, open_joined
 from ctxsim_hf.origin.document_ids import DocumentIds, chunk_ids
 from ctxsim_hf.origin.index_arguments import IndexArguments
-from ctxsim_hf.origin.segment_build import merge_segments, sentences_of, write_segment
-from ctxsim_hf.origin.segments import SEGMENTS, VERSIONS, WORDS, Version, short_digest, version_name
+from ctxsim_hf.origin.segment_build import count_sentences, merge_segments, sentences_of, write_segment
+from ctxsim_hf.origin.segments import SEGMENTS, VERSIONS, WORDS, Version, is_short_digest, short_digest, version_name
 from ctxsim_hf.origin.version_build import write_version
 from ctxsim_hf.runtime.blocks import Executor, LocalExecutor
 from ctxsim_hf.runtime.errors import UserError
@@ -35,6 +35,7 @@ from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.pipes import keep_pipes
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
+SHRINKING = 3  # from one segment to the next
 CHUNKS, ASKED = "chunks", "change.json"  # in the working folder, beside new segments and versions
 
 
@@ -102,7 +103,18 @@ class Change:
         write_segment(segment, self.origin, chunks, self.record["arguments"]["ngrams"], executor, storing)
         words = TfidfCosine.load(before.folder / WORDS) + _count_words(map_texts(segment))
         versions = {"ctxsim_hf": __version__} | {name: package_version(name) for name in PACKAGES}
-        self._publish([*before.segments, segment], before.deleted, words, {"add": about, "versions": versions})
+        segments = self._merged([*before.segments, segment])
+        self._publish(segments, before.deleted, words, {"add": about, "versions": versions})
+
+    def _merged(self, segments: Sequence[Path]) -> list[Path]:
+        """Merge the last segments, if there are too many small ones. Chunks keep their numbers, deleted ones too."""
+        count = count_to_merge([count_sentences(segment)["chunks"] for segment in segments])
+        if count == 1:
+            return list(segments)
+        kept, last = segments[:-count], segments[-count:]
+        merged = self.folder / SEGMENTS / short_digest(["merge", *(segment.name for segment in last)])
+        merge_segments(merged, last, np.zeros(0, np.int64))
+        return [*kept, merged]
 
     def _is_there_already(self, new: pa.Array, digest: str) -> bool:
         """Return whether an equal run has added these documents; refuse documents some of which are there."""
@@ -141,7 +153,7 @@ class Change:
         self._prepare({"compact": before.name})
         if len(before.segments) > 1 or len(before.deleted):
             segment = self.folder / SEGMENTS / short_digest(["compact", before.name])
-            merge_segments(segment, before, self.record["arguments"]["ngrams"])
+            merge_segments(segment, before.segments, before.deleted)
             words, nothing = TfidfCosine.load(before.folder / WORDS), np.zeros(0, np.int64)
             self._publish([segment], nothing, words, {"compact": len(before.segments)})
         record = {name: value for name, value in read_stage(self.origin).items() if name != "previous"}
@@ -178,7 +190,7 @@ class Change:
         """Return the digests of all files; those of files that never change are known."""
         known = self.record["files"]
         files = {name: known[name] for name in known if name.partition("/")[0] not in (SEGMENTS, VERSIONS)}
-        for folder in (*version.segments, version.folder):
+        for folder in version.folders:
             for path in sorted(folder.rglob("*")):
                 if path.is_file():
                     name = path.relative_to(self.origin).as_posix()
@@ -188,13 +200,21 @@ class Change:
     def remove_unused(self) -> None:
         """Remove what no version needs: that of killed runs, and that of versions before the previous one."""
         names = [self.record[key] for key in ("version", "previous") if key in self.record]
-        kept = {self.origin / VERSIONS / name for name in names}
-        for name in names:
-            kept |= set(Version.open(self.origin, name).segments)
+        kept = {path for name in names for path in Version.open(self.origin, name).folders}
         for folder in (self.origin / SEGMENTS, self.origin / VERSIONS):
             for path in folder.iterdir():
-                if path not in kept:
+                if path not in kept and is_short_digest(path.name) and not path.is_symlink():
                     shutil.rmtree(path)
+
+
+def count_to_merge(sizes: Sequence[int]) -> int:
+    """Return how many of the last segments to merge, so that each is several times as large as the one after it."""
+    count, total = 1, sizes[-1]
+    for size in reversed(sizes[:-1]):
+        if size >= SHRINKING * total:
+            break
+        count, total = count + 1, total + size
+    return count
 
 
 def _count_words(texts: pa.Table) -> TfidfCosine:
@@ -202,6 +222,6 @@ def _count_words(texts: pa.Table) -> TfidfCosine:
 
 
 def _counts(version: Version) -> dict[str, int]:
-    joined = open_joined(version)
+    joined = open_joined(version.segments, version.deleted)
     kinds = {"chunks": joined.chunks, "sentences": joined.sentences, "contexts": joined.contexts}
     return {name: int(runs.firsts[-1]) for name, runs in kinds.items()} | {"segments": len(version.segments)}

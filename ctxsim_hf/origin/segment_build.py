@@ -1,6 +1,6 @@
-"""Write a segment of an origin: of a folder of chunks, or of all segments without what is deleted."""
+"""Write a segment of an origin: of a folder of chunks, or of other segments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +16,17 @@ from ctxsim_hf.origin.context_index import (
     TFIDF,
     TOKENS,
     Rows,
+    map_array,
     map_texts,
     open_joined,
     open_texts,
     sentence_key,
 )
-from ctxsim_hf.origin.joined_arrays import JoinedArray, Runs
+from ctxsim_hf.origin.joined_arrays import JoinedArray
 from ctxsim_hf.origin.layout import TOKENIZER
-from ctxsim_hf.origin.segments import Version
 from ctxsim_hf.origin.tfidf_build import build_segment
+from ctxsim_hf.origin.tfidf_merge import merge_tfidf
+from ctxsim_hf.origin.tfidf_segment import TfidfSegment
 from ctxsim_hf.runtime.blocks import Executor, execute
 from ctxsim_hf.runtime.files import writing
 from ctxsim_hf.text.chunks import SHARD_PATTERN
@@ -65,21 +67,28 @@ def write_segment(
     execute(ContextArrays(folder, origin), storing)
 
 
-def merge_segments(folder: Path, version: Version, ngrams: str) -> None:
-    """Write one segment of all documents of a version that are not deleted; no context model is asked again."""
-    joined = open_joined(version)
+def merge_segments(folder: Path, segments: Sequence[Path], deleted: np.ndarray) -> None:
+    """Write one segment of the documents of several; no context model is asked again.
+
+    Args:
+        folder (`Path`): The segment to write. Parts that a run before has written stay.
+        segments (`Sequence[Path]`): The segments in order.
+        deleted (`np.ndarray`): Chunks to leave out, numbered through these segments, ascending.
+    """
+    joined = open_joined(segments, deleted)
     tokenized, runs = joined.tokenized(), {SENTENCE_KEYS: joined.sentences}
     for name in ARRAYS:
         _save_array(folder / TOKENS / f"{name}.npy", getattr(tokenized, name))
-    for path in sorted((version.segments[0] / STORED).glob("*/*.npy")):
-        runs[path.relative_to(version.segments[0]).as_posix()] = joined.contexts
+    for path in sorted((segments[0] / STORED).glob("*/*.npy")):
+        runs[path.relative_to(segments[0]).as_posix()] = joined.contexts
     for name, rows in runs.items():
-        _save_array(folder / name, _rows(version, name, rows))
-    texts = open_texts(version, joined)
+        parts = [map_array(segment / name) for segment in segments]
+        _save_array(folder / name, JoinedArray(parts, rows))
     if not (folder / CHUNKS).exists():
+        texts = open_texts(segments, joined)
         _write_texts(folder / CHUNKS, texts.schema, iter([texts]))
     if not (folder / TFIDF).exists():
-        build_segment(sentences_of(texts), folder / TFIDF, ngrams=ngrams)
+        merge_tfidf(folder / TFIDF, [TfidfSegment.open(segment / TFIDF) for segment in segments], deleted)
 
 
 def sentences_of(texts: pa.Table) -> Iterator[list[str]]:
@@ -92,11 +101,6 @@ def count_sentences(folder: Path) -> dict[str, int]:
     """Return the numbers of chunks, sentences and contexts of a segment."""
     chunks = open_tokenized(folder / TOKENS)
     return {"chunks": chunks.num_chunks, "sentences": len(chunks), "contexts": chunks.num_contexts}
-
-
-def _rows(version: Version, name: str, runs: Runs) -> JoinedArray:
-    parts = [np.load(segment / name, mmap_mode="r", allow_pickle=False) for segment in version.segments]
-    return JoinedArray(parts, runs)
 
 
 def _write_texts(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:

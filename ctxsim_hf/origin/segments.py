@@ -9,6 +9,7 @@ always answers by one whole version, and readers that opened another go on with 
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,10 +37,12 @@ class Version:
     @classmethod
     def open(cls, origin: Path, name: str) -> "Version":
         """Open a version by its name."""
-        path = origin / VERSIONS / name / VERSION_FILE
+        path = Path(origin, VERSIONS, str(name), VERSION_FILE)
         try:
             names = json.loads(path.read_text("utf-8"))["segments"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            if not names or (unknown := [each for each in (name, *names) if not is_short_digest(each)]):
+                raise ValueError(f"it names {unknown[0]!r}" if names else "it names no segment")
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise UserError(f"{str(path)!r} is damaged ({error}); make the origin again with ctxsim index") from None
         return cls(path.parent, tuple(origin / SEGMENTS / segment for segment in names))
 
@@ -51,6 +54,11 @@ class Version:
                 f"{str(origin)!r} has no version, as an older ctxsim made it; make it again with ctxsim index"
             )
         return cls.open(origin, record["version"])
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All that it consists of."""
+        return (self.folder, *self.segments)
 
     @property
     def name(self) -> str:
@@ -89,3 +97,8 @@ def version_name(segments: Sequence[str], deleted: np.ndarray) -> str:
 def short_digest(value: Any) -> str:
     """Return a name for what a JSON value describes."""
     return xxhash.xxh3_64_hexdigest(json.dumps(value, sort_keys=True).encode())
+
+
+def is_short_digest(name: str) -> bool:
+    """Return whether a folder of segments or versions has the name of one, so that it is no one else's."""
+    return re.fullmatch("[0-9a-f]{16}", name) is not None

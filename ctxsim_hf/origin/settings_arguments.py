@@ -13,7 +13,7 @@ from ctxsim_hf.origin.comparison import COMPARISONS
 from ctxsim_hf.origin.settings import STRATEGIES
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf
+from ctxsim_hf.runtime.validation import Count, NonNegative, OneOf, check_value
 
 if TYPE_CHECKING:
     from ctxsim_hf.origin.similarity import OriginSimilarity
@@ -82,5 +82,6 @@ def signal_weights(signals: Sequence[str] | None, lexical_weight: float | None) 
         try:
             weights[name] = float(weight)
         except ValueError:
-            raise UserError(f"expected --signals NAME=WEIGHT, such as words=0.5, got {signal!r}") from None
+            raise UserError(f"expected signals as NAME=WEIGHT, such as words=0.5, got {signal!r}") from None
+    check_value("--signals", weights, dict[str, NonNegative])
     return weights

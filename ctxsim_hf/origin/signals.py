@@ -71,7 +71,9 @@ def shares(weights: Mapping[str, float], stds: Mapping[str, float]) -> dict[str,
 
 
 def mix(values: Mapping[str, Any], shares: Mapping[str, float]) -> Any:
-    """Return the weighted mean of signals, which are numbers or arrays."""
+    """Return the weighted mean of signals, which are numbers or arrays; refuse what is no number."""
+    if broken := [name for name, share in shares.items() if not np.isfinite(share * np.sum(values[name]))]:
+        raise UserError(f"the signal {broken[0]!r} gives scores that are no numbers, as its model is damaged")
     if len(shares) == 1:
         (name,) = shares
         return values[name]

@@ -1,7 +1,8 @@
 """Two sentences -> the words that both suggest to a language model, and those that one of them suggests.
 
 A score is the log-probability of the word as a cloze context, in standard deviations above how the background suggests
-it: so a word that any sentence suggests does not show. Only whole words that the corpus knows are shown.
+it: so a word that any sentence suggests does not show. Only whole words that the corpus knows are shown. Of those that
+one sentence suggests, only likely ones are: what is improbable after any sentence stands out from one by chance.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ MIN_SENTENCES = 3  # of the corpus that hold a word
 MAX_SHARE = 0.02  # of the corpus's sentences: more common words say little
 NEVER_COMMON = 15  # sentences: a word in no more of them is shown in a small corpus too
 SHOWN = 8
+LIKELY = 500  # words that a sentence suggests most, of which those are shown that stand out
 MIN_SCORE = 1.5  # standard deviations: what stands out less is not shown
 
 
@@ -79,8 +81,11 @@ class WordSuggestions:
 
     def __call__(self, sentence1: str, sentence2: str) -> SuggestedWords:
         mean, deviation = self._usual
-        first, second = (self.model.word_scores([sentence1, sentence2])[:, self._known] - mean) / deviation
-        both = self._best(np.minimum(first, second))
+        found = self.model.word_scores([sentence1, sentence2])[:, self._known]
+        suggested = (found - mean) / deviation
+        both = self._best(np.minimum(*suggested))
+        likely = found >= np.sort(found, axis=1)[:, -LIKELY:][:, :1]
+        first, second = np.where(likely, suggested, -np.inf)
         only = (
             self._best(np.where(other < MIN_SCORE / 2, scores, -np.inf))
             for scores, other in ((first, second), (second, first))

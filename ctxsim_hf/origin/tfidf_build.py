@@ -6,9 +6,10 @@ written depends on chunks of other segments.
 """
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -28,7 +29,16 @@ ARRAYS: dict[str, type[np.generic]] = {  # TfidfSegment says what they mean
     "rows": np.float32,
 }
 
+ROW_SHARE = 1 / 8  # of the chunks; a row takes at most four times the space of the postings of its term
 _RECORD = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.int32)])
+
+
+class Postings(NamedTuple):
+    """Which chunks hold which terms: sorted by keys, the chunks of a term ascending."""
+
+    keys: np.ndarray  # (postings,)
+    chunks: np.ndarray  # (postings,)
+    weights: np.ndarray  # (postings,) 1 + ln tf
 
 
 def build_segment(
@@ -37,7 +47,7 @@ def build_segment(
     ngrams: str = "uni+bigrams",
     chunks_per_block: int = 2000,
     buckets: int = 256,
-    row_share: float = 1 / 8,
+    row_share: float = ROW_SHARE,
 ) -> None:
     """Write the segment of chunks, each a sequence of sentences, into a folder that does not exist yet.
 
@@ -47,8 +57,7 @@ def build_segment(
         ngrams (`str`): Terms: `uni+bigrams` or `bigrams` of words.
         chunks_per_block (`int`): Chunks to hold at a time. The bytes written do not depend on it.
         buckets (`int`): Files to sort one after another. The bytes written do not depend on it.
-        row_share (`float`): A term in at least this share of the chunks is kept as a row too. At 1/8, a row takes at
-            most four times the space of its postings.
+        row_share (`float`): A term in at least this share of the chunks is kept as a row too.
     """
     keys_of = NgramKeys(ngrams)
     if folder.exists():
@@ -57,9 +66,8 @@ def build_segment(
         paths = [temporary / f"buckets/{number:06d}" for number in range(buckets)]
         (temporary / "buckets").mkdir()
         num_chunks = _fill_buckets(paths, chunks, keys_of, chunks_per_block)
-        _write_terms(temporary, paths, num_chunks, row_share)
+        write_postings(temporary, _sorted_buckets(paths), num_chunks, ngrams, row_share)
         (temporary / "buckets").rmdir()
-        write_json(temporary / ABOUT_FILE, {"format": FORMAT, "ngrams": ngrams, "num_chunks": num_chunks})
 
 
 def _fill_buckets(
@@ -95,8 +103,18 @@ def run_lengths(keys: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.nd
     return keys[starts], others[starts], np.diff(starts, append=len(keys))
 
 
-def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share: float) -> None:
-    """Sort the buckets into all arrays."""
+def _sorted_buckets(paths: Sequence[Path]) -> Iterator[Postings]:
+    for path in tqdm(paths, desc="sort", unit="bucket", disable=None):
+        records = np.fromfile(path, _RECORD)
+        path.unlink()
+        records = records[np.argsort(records["key"], kind="stable")]
+        yield Postings(records["key"], records["chunk"], 1 + np.log(records["count"]))
+
+
+def write_postings(
+    folder: Path, blocks: Iterable[Postings], num_chunks: int, ngrams: str, row_share: float = ROW_SHARE
+) -> None:
+    """Write the files of a segment from its postings, whose keys ascend from block to block."""
     with contextlib.ExitStack() as stack:
         files = {
             name: stack.enter_context(
@@ -105,22 +123,19 @@ def _write_terms(folder: Path, paths: Sequence[Path], num_chunks: int, row_share
             for name in ARRAYS
         }
         files["starts"].append(np.zeros(1))
-        for path in tqdm(paths, desc="sort", unit="bucket", disable=None):
-            records = np.fromfile(path, _RECORD)
-            path.unlink()
-            records = records[np.argsort(records["key"], kind="stable")]
-            chunks, weights = records["chunk"], 1 + np.log(records["count"])
-            keys, _, df = run_lengths(records["key"], records["key"])
+        for block in blocks:
+            keys, _, df = run_lengths(block.keys, block.keys)
             has_row = df >= row_share * num_chunks
             in_row = np.repeat(has_row, df)
             rows = np.zeros((has_row.sum(), num_chunks), np.float32)
-            rows[np.repeat(np.arange(len(rows)), df[has_row]), chunks[in_row]] = weights[in_row]
+            rows[np.repeat(np.arange(len(rows)), df[has_row]), block.chunks[in_row]] = block.weights[in_row]
             files["rows"].append(rows)
             files["row_terms"].append(files["keys"].length + np.flatnonzero(has_row))
             files["starts"].append(files["chunks"].length + np.cumsum(df))
             files["keys"].append(keys)
-            files["chunks"].append(chunks)
-            files["weights"].append(weights)
+            files["chunks"].append(block.chunks)
+            files["weights"].append(block.weights)
+    write_json(folder / ABOUT_FILE, {"format": FORMAT, "ngrams": ngrams, "num_chunks": num_chunks})
 
 
 class _GrowingArray:

@@ -122,8 +122,9 @@ class TfidfIndex:
         order = np.lexsort((keys, sentence_of))
         keys, sentence_of, counts = run_lengths(keys[order], sentence_of[order])
         places, df = np.empty((len(self.segments), len(keys)), np.int64), np.zeros(len(keys), np.int64)
+        known, known_of = np.unique(keys, return_inverse=True)  # looked up in order, since that is fast
         for number, (segment, dfs) in enumerate(zip(self.segments, self.weights.dfs, strict=True)):
-            places[number] = segment.places(keys)
+            places[number] = segment.places(known)[known_of]
             if len(dfs):
                 df += np.where(places[number] < 0, 0, dfs[places[number]])
         is_rare = df < FREQUENT_SHARE * self.weights.num_chunks

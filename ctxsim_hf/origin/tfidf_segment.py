@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from ctxsim_hf.origin.tfidf_build import ABOUT_FILE, ARRAYS, FORMAT
+from ctxsim_hf.origin.tfidf_build import ABOUT_FILE, ARRAYS, FORMAT, Postings
 from ctxsim_hf.runtime.errors import UserError
 
 
@@ -50,6 +50,11 @@ class TfidfSegment:
             return np.full(len(keys), -1)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
+
+    def postings(self, first: int, last: int) -> Postings:
+        """Return the postings of the terms from `first` to `last`."""
+        held = slice(int(self.starts[first]), int(self.starts[last]))
+        return Postings(np.repeat(self.keys[first:last], self.df[first:last]), self.chunks[held], self.weights[held])
 
     @cached_property
     def row_of(self) -> dict[int, int]:

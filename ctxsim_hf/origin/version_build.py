@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from transformers import TokenizersBackend
 
+from ctxsim_hf.encoder.vector_checks import check_vectors
 from ctxsim_hf.origin.background import choose_background
 from ctxsim_hf.origin.cloze_signal import ClozeModel
 from ctxsim_hf.origin.context_index import SENTENCE_KEYS, TFIDF, IndexSentences, map_array, open_joined, open_texts
@@ -51,8 +52,8 @@ def write_version(
 
 
 def _background(version: Version, tokenizer: TokenizersBackend, size: int, seed: int) -> list[str]:
-    joined = open_joined(version)
-    sentences = IndexSentences(open_texts(version, joined), joined.tokenized(), tokenizer)
+    joined = open_joined(version.segments, version.deleted)
+    sentences = IndexSentences(open_texts(version.segments, joined), joined.tokenized(), tokenizer)
     keys = [map_array(segment / SENTENCE_KEYS) for segment in version.segments]
     return choose_background(sentences, joined.join(keys, joined.sentences), size, seed)
 
@@ -70,5 +71,5 @@ def _cloze_states(origin: Path, background: list[str], before: Version | None) -
         model = next((model for model in models if isinstance(model, ClozeModel)), None)
         if model is None:
             return None
-        known |= zip(new, model.vectors(new), strict=True)
+        known |= zip(new, check_vectors(model.vectors(new)), strict=True)
     return np.stack([known[sentence] for sentence in background])

@@ -16,6 +16,7 @@ from typing import Any
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.presets import preset_sizes
+from ctxsim_hf.runtime.validation import NonNegative, Positive, check_value, validate
 
 SHIPPED = Path(__file__).with_name("costs.json")
 PRESET_PARTS = {"light": "light_generator", "seq2seq": "generator"}  # kind of context model -> its sizes in a preset
@@ -46,6 +47,19 @@ class Cost:
         return self.seconds * self.cores / 3600
 
 
+@dataclass(frozen=True)
+class Part:
+    """What a part of a stage takes: a quantity, or `start` -> how much for each."""
+
+    seconds: dict[str, NonNegative]
+    memory: dict[str, NonNegative]
+    disk: dict[str, NonNegative]
+    parallel: bool
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
 class CostModel:
     """The constants of one file.
 
@@ -57,15 +71,19 @@ class CostModel:
         self.machine: str = constants["machine"]
         self.notes: str = constants.get("notes", "")  # what to know before trusting them
         self._words_per_chunk: float = constants["words_per_chunk"]
-        self._parts: dict[str, Any] = constants["parts"]
-        self._models: dict[str, Any] = constants["context_models"]
+        check_value("words_per_chunk", self._words_per_chunk, Positive)
+        self._parts = _parts(constants["parts"])
+        # Kind -> the preset that was measured, and its parts.
+        self._models = {
+            kind: (str(model["preset"]), _parts(model["parts"])) for kind, model in constants["context_models"].items()
+        }
 
     @classmethod
     def load(cls, path: Path = SHIPPED) -> "CostModel":
         """Read the constants from a file."""
         try:
             return cls(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UserError) as error:
             raise UserError(
                 f"{str(path)!r} holds no constants ({error!r}); write them with python -m benchmarks.bench_costs"
             ) from error
@@ -77,7 +95,7 @@ class CostModel:
                 f"no constants were measured for the context model {context_model!r}; "
                 f"expected one of {', '.join(self._models)}"
             )
-        model = self._models[context_model]
+        measured, own_parts = self._models[context_model]
         chunks = workload.words / self._words_per_chunk
         quantities = {
             "documents": workload.documents,
@@ -85,10 +103,14 @@ class CostModel:
             "pairs": workload.pairs,
             "pairs * chunks": workload.pairs * chunks,
         }
-        factor = _work(context_model, preset) / _work(context_model, model["preset"])
+        factor = _work(context_model, preset) / _work(context_model, measured)
         parts = [(name, part, 1.0) for name, part in self._parts.items()]
-        parts += [(name, part, factor) for name, part in model["parts"].items()]
+        parts += [(name, part, factor) for name, part in own_parts.items()]
         return [_cost(name, part, quantities, workload.cores, factor) for name, part, factor in parts]
+
+
+def _parts(parts: Mapping[str, Any]) -> dict[str, Part]:
+    return {name: Part(**part) for name, part in parts.items()}
 
 
 def _work(context_model: str, preset: str) -> float:
@@ -98,11 +120,13 @@ def _work(context_model: str, preset: str) -> float:
     return sizes["layers"] * hidden**2 if "layers" in sizes else hidden
 
 
-def _cost(part: str, rates: Mapping[str, Any], quantities: Mapping[str, float], cores: int, factor: float) -> Cost:
-    used = cores if rates["parallel"] else 1
+def _cost(name: str, part: Part, quantities: Mapping[str, float], cores: int, factor: float) -> Cost:
+    used = cores if part.parallel else 1
 
-    def total(kind: str) -> float:
-        return float(sum(rate * quantities.get(name, 1) for name, rate in rates[kind].items()))
+    def total(rates: Mapping[str, float]) -> float:
+        return float(sum(rate * quantities.get(quantity, 1) for quantity, rate in rates.items()))
 
-    start = rates["seconds"].get("start", 0)
-    return Cost(part, used, start + factor * (total("seconds") - start) / used, total("memory"), total("disk"))
+    start = part.seconds.get("start", 0)
+    return Cost(
+        name, used, start + factor * (total(part.seconds) - start) / used, total(part.memory), total(part.disk)
+    )

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxsim_hf.hub.cards import remove_card
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
 
-CARD = "README.md"
 NOTICE = (
     "documents were added: the index gains them; vectors, surrogate, pairs, figures and cards are made anew; "
     "the tokenizer, the context model and the weights of signals stay as they are"
@@ -31,11 +31,11 @@ def added_corpora(before: Mapping[str, Any], asked: Mapping[str, Any]) -> list[s
 
 def add_documents(folder: AdaptedFolder, corpora: Sequence[str], workers: int | None, minutes: float) -> None:
     """Add corpora to the index of a folder; an equal run that was interrupted before may have done it."""
+    for model in (folder.origin, folder.surrogate):  # what it says of the documents will not be true any more
+        remove_card(model)
     sys.stderr.write(f"{NOTICE}\n")
     values = {"origin": folder.origin, "add": True, "corpus": list(corpora), "workers": workers}
     run_steps([Step("index", values, folder.origin)], minutes)
-    for model in (folder.origin, folder.surrogate):  # what it says of the documents is not true any more
-        Path(model, CARD).unlink(missing_ok=True)
 
 
 def is_outdated(made: str, name: str, source: str) -> bool:

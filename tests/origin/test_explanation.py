@@ -93,7 +93,6 @@ def explanation() -> Explanation:
         found_for=(1,),
         fit=(2.0, -1.0),
         terms={"left": (-1.0, -2.0)},
-        counted=frozenset({"left"}),
         effect=0.0123,
         words=("cat", "img"),
     )
@@ -150,7 +149,7 @@ def test_an_origin_knows_what_its_scores_mean(planted: Path) -> None:
     assert 0.2 < float(np.mean(shares)) < 0.8, "background pairs are ordinary among background pairs"
     sentence = origin.background[0]
     shown = origin.explain(sentence, sentence)
-    assert shown.meaning == "above 100 % of random pairs of sentences" and shown.meaning in str(shown)
+    assert shown.meaning == f"above all {stored.pairs} random pairs of sentences" and shown.meaning in str(shown)
     assert shown.faithfulness is not None and shown.faithfulness.contexts == 32
     assert all(fit.effect is not None for fit in shown.both)
     other = OriginSimilarity.from_pretrained(planted / "origin", num_contexts=20)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ Run = Callable[..., tuple[int, str, str]]
 KINDS = ("light", "cloze")
 BACKGROUND = 40  # few, so that thresholds take no time
 SETTINGS: dict[str, Any] = {"num_contexts": 10, "background_size": BACKGROUND}
-DELETED = ["a/3", "a/4", "a/60", "b/110", "c/131"]
+DELETED = ["a/3", "a/4", "a/60", "b/120", "c/139"]
 
 
 def command(*words: object) -> None:
@@ -37,11 +38,11 @@ def command(*words: object) -> None:
 
 @pytest.fixture(scope="module")
 def texts(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three files of documents, `less/` without those that tests delete, and a language model."""
+    """Files of documents, `less/` without those that tests delete, and a language model."""
     folder = tmp_path_factory.mktemp("growing")
-    lines = (planted / "texts.jsonl").read_text("utf-8").splitlines()[:140]
+    lines = (planted / "texts.jsonl").read_text("utf-8").splitlines()[:147]
     (folder / "less").mkdir()
-    for name, part in (("a", lines[:90]), ("b", lines[90:115]), ("c", lines[115:])):
+    for name, part in (("a", lines[:115]), ("b", lines[115:137]), ("c", lines[137:144]), ("d", lines[144:])):
         left = [line for line in part if f"{name}/{json.loads(line)['id']}" not in DELETED]
         (folder / f"{name}.jsonl").write_text("\n".join(part) + "\n", "utf-8")
         (folder / f"less/{name}.jsonl").write_text("\n".join(left) + "\n", "utf-8")
@@ -144,11 +145,58 @@ def test_deleting_equals_building_without(
 def test_a_deleted_document_may_come_back(texts: Path, grown: dict[str, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(grown["cloze"], tmp_path / "origin"))
     before = open_origin(folder)
-    ids = [f"c/{number}" for number in range(115, 140)]
+    ids = [f"c/{number}" for number in range(137, 144)]
     ctxsim_hf.grow_index(folder, delete=ids)
     assert open_origin(folder).index.chunks.num_chunks < before.index.chunks.num_chunks
     ctxsim_hf.grow_index(folder, chunks=texts / "chunks-c")
     assert_equal(open_origin(folder), before, texts)
+
+
+def test_small_segments_are_merged(planted: Path, texts: Path, grown: dict[str, Path], tmp_path: Path) -> None:
+    """Deleted documents stay deleted, and a reader of the version before keeps it."""
+    folder = Path(shutil.copytree(grown["light"], tmp_path / "origin"))
+    ctxsim_hf.grow_index(folder, delete=DELETED)
+    before, some = open_origin(folder), sentences(texts)
+    expected = before.similarity(some[:2], some[2:4])
+    assert ctxsim_hf.grow_index(folder, corpus=texts / "d.jsonl")["segments"] == 2
+    corpus = [*(texts / f"less/{name}.jsonl" for name in "abc"), texts / "d.jsonl"]
+    assert_equal(open_origin(folder), open_origin(build(planted, texts, "light", corpus, tmp_path / "whole")), texts)
+    np.testing.assert_array_equal(before.similarity(some[:2], some[2:4]), expected)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "merged"),
+    [([9], 1), ([9, 3, 1], 1), ([4, 2, 1], 3), ([100, 4, 2], 2), ([100, 1], 1), ([1, 100], 2)],
+)
+def test_which_segments_are_merged(sizes: list[int], merged: int) -> None:
+    assert growing.count_to_merge(sizes) == merged
+
+
+def test_many_threads_get_what_one_gets(
+    texts: Path, grown: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every signal, with segments, a cache and no room for what is remembered, from the first call on."""
+    monkeypatch.setattr("ctxsim_hf.origin.contexts_signal.REMEMBERED_CONTEXTS", 1)
+    monkeypatch.setattr("ctxsim_hf.origin.cloze_signal.MAX_REMEMBERED", 1)
+    signals = {"contexts": 1.0, "cloze": 1.0, "words": 0.5}
+    settings = SETTINGS | {"signals": signals, "num_contexts": 4}
+    one = OriginSimilarity.from_pretrained(grown["cloze"], **settings)
+    many = OriginSimilarity.from_pretrained(grown["cloze"], cache_folder=tmp_path / "cache", **settings)
+    some = sentences(texts)[:6]
+    group = np.array([(first, second) for first in range(6) for second in range(first)])
+
+    def ask(number: int) -> tuple[list[float], list[float], float]:
+        first, second = [some[number % 6]], [some[number // 6]]
+        labels, _ = many.label(some, group, "pair")
+        return many.similarity(first, second).tolist(), labels.tolist(), many.explain(*first, *second).similarity
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(24)))
+    labels, _ = one.label(some, group, "pair")
+    for number, (similarity, labelled, explained) in enumerate(found):
+        expected = one.similarity([some[number % 6]], [some[number // 6]])
+        np.testing.assert_allclose([similarity[0], explained], [expected[0]] * 2, atol=1e-5)
+        np.testing.assert_allclose(labelled, labels, atol=1e-5)
 
 
 @pytest.mark.parametrize("moment", ["move_folder", "replace_record"])
@@ -178,14 +226,14 @@ def test_an_interrupted_add(
 
 
 @pytest.mark.slow
-def test_ten_kills_while_a_segment_is_added(texts: Path, first: dict[str, Path], tmp_path: Path) -> None:
-    """Killed by the system at random moments of the work; each time the old version answers."""
+def test_ten_kills_while_a_segment_is_added(texts: Path, grown: dict[str, Path], tmp_path: Path) -> None:
+    """Killed by the system at random moments of the work, merging too; each time the old version answers."""
     for name in ("whole", "origin"):
-        shutil.copytree(first["light"], tmp_path / name)
+        shutil.copytree(grown["light"], tmp_path / name)
     some = sentences(texts)[:4]
     expected = open_origin(tmp_path / "origin").similarity(some[:2], some[2:])
     start = [sys.executable, "-c", "from ctxsim_hf.cli import main; raise SystemExit(main())"]
-    words = ["index", "--add", "--corpus", str(texts / "b.jsonl"), "--origin"]
+    words = ["index", "--add", "--corpus", str(texts / "d.jsonl"), "--origin"]
     began = time.monotonic()
     subprocess.run([*start, *words, str(tmp_path / "whole")], check=True, capture_output=True)
     seconds, chooser, kills = time.monotonic() - began, random.Random(0), 0
@@ -198,7 +246,7 @@ def test_ten_kills_while_a_segment_is_added(texts: Path, first: dict[str, Path],
         kills += 1
         if (tmp_path / "origin/stage.json").read_bytes() != record:  # it was finished before the kill
             shutil.rmtree(tmp_path / "origin")
-            shutil.copytree(first["light"], tmp_path / "origin")
+            shutil.copytree(grown["light"], tmp_path / "origin")
         np.testing.assert_array_equal(open_origin(tmp_path / "origin").similarity(some[:2], some[2:]), expected)
     subprocess.run([*start, *words, str(tmp_path / "origin")], check=True, capture_output=True)
     assert (tmp_path / "origin/stage.json").read_bytes() == (tmp_path / "whole/stage.json").read_bytes()
@@ -231,7 +279,7 @@ def test_what_cannot_be_done_is_refused(ctxsim: Run, texts: Path, grown: dict[st
     assert code == 2 and "does not exist" in err and not list(tmp_path.iterdir())
     ids = [
         f"{name}/{number}"
-        for name, numbers in (("a", range(90)), ("b", range(90, 115)), ("c", range(115, 140)))
+        for name, numbers in (("a", range(115)), ("b", range(115, 137)), ("c", range(137, 144)))
         for number in numbers
     ]
     with pytest.raises(UserError, match="these are all documents"):

@@ -128,7 +128,7 @@ def test_refused(ctxsim: Run, planted: Path) -> None:
     for signal, message in (
         ("magic=1", f"unknown signal 'magic'; expected one of contexts, cloze, words, encoder, {NAME}"),
         ("encoder=1", "this origin has no encoder; index again with --encoder, or leave the signal `encoder` out"),
-        ("words", "expected --signals NAME=WEIGHT, such as words=0.5, got 'words'"),
+        ("words", "expected signals as NAME=WEIGHT, such as words=0.5, got 'words'"),
         ("words=-1", "signals must be a dictionary in which each value is at least 0, got {'words': -1.0}"),
         ("words=0", "every signal has the weight 0; at least one must count"),
     ):

@@ -38,7 +38,7 @@ def test_what_a_score_means(ctxsim: Run, surrogate: Path, tmp_path: Path) -> Non
     folder = Path(shutil.copytree(surrogate, tmp_path / "surrogate"))
     Thresholds.from_scores(random=np.linspace(-1, 0.5, 1001), adjacent=np.linspace(0, 2, 1001)).save(folder)
     code, out, _ = ctxsim("similarity", "--surrogate", folder, "One sentence.", "One sentence.")
-    assert (code, out) == (0, "1.0000\nabove 100 % of random pairs of sentences and 50 % of adjacent ones\n")
+    assert (code, out) == (0, "1.0000\nabove all 1,001 random pairs of sentences and 50 % of adjacent ones\n")
 
 
 def test_what_a_score_means_with_other_settings_is_not_known(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_what_a_score_means_with_other_settings_is_not_known(ctxsim: Run, plante
     settings = OriginSettings.load(folder).override(num_contexts=10).to_json()
     Thresholds.from_scores(np.linspace(-1, 0.5, 1001), np.linspace(0, 1, 1001), settings).save(folder)
     words = ("similarity", "--origin", folder, "The cat sat there.", "The cat sat there.", "--num-contexts")
-    assert "of random pairs" in ctxsim(*words, 10)[1]
-    assert "of random pairs" not in ctxsim(*words, 11)[1]
+    assert "random pairs" in ctxsim(*words, 10)[1]
+    assert "random pairs" not in ctxsim(*words, 11)[1]
 
 
 def test_what_only_an_origin_has(ctxsim: Run, surrogate: Path) -> None:

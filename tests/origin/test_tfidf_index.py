@@ -14,6 +14,7 @@ from made_up import make_text
 
 from ctxsim_hf.origin.tfidf_build import build_segment
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
+from ctxsim_hf.origin.tfidf_merge import merge_tfidf
 from ctxsim_hf.origin.tfidf_segment import TfidfSegment
 from ctxsim_hf.origin.tfidf_weights import TfidfWeights
 from ctxsim_hf.runtime.errors import UserError
@@ -302,3 +303,19 @@ def test_segments_give_the_same_to_the_bit(tmp_path: Path, row_share: float) -> 
     truth = brute_force(left, sentences, "uni+bigrams")
     for row, found in zip(truth, index.search(sentences, 60), strict=True):
         assert_best(found, row, 60)
+
+
+@pytest.mark.parametrize("postings_per_block", [50, 1 << 20])
+def test_merging_equals_building(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postings_per_block: int) -> None:
+    """To the byte, although terms that have rows differ from segment to segment."""
+    monkeypatch.setattr("ctxsim_hf.origin.tfidf_merge.POSTINGS_PER_BLOCK", postings_per_block)
+    chunks, deleted = made_up_chunks(150), np.array([0, 1, 50, 149])
+    for number, part in enumerate((chunks[:1], chunks[1:100], chunks[100:])):
+        build_segment(part, tmp_path / f"{number}")
+    segments = [TfidfSegment.open(tmp_path / f"{number}") for number in range(3)]
+    merge_tfidf(tmp_path / "merged", segments, np.zeros(0, np.int64))
+    build_segment(chunks, tmp_path / "built")
+    assert contents(tmp_path / "merged") == contents(tmp_path / "built")
+    merge_tfidf(tmp_path / "merged less", segments, deleted)
+    build_segment([chunk for n, chunk in enumerate(chunks) if n not in deleted], tmp_path / "less")
+    assert contents(tmp_path / "merged less") == contents(tmp_path / "less")

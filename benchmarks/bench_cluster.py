@@ -1,0 +1,58 @@
+"""What a second worker of datatrove's local executor brings: harvesting in pairs, the stage that takes longest.
+
+    python -m benchmarks.bench_cluster [--chunks DIR] [--pairs 6000]        (default: the demo corpus)
+
+Each worker has one thread; a run includes starting the workers. The machine must be idle.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import torch
+from datatrove.executor import LocalPipelineExecutor
+
+import ctxsim_hf
+from benchmarks.bench_growth import make_generator, write_documents
+from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.report import report
+from ctxsim_hf.runtime.datatrove_executor import DatatroveExecutor
+
+DOCUMENTS, TASKS, PAIRS_PER_FILE = 2000, 8, 250
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chunks", type=Path, help="folder made by ctxsim chunk (default: the demo corpus)")
+    parser.add_argument("--pairs", type=int, default=6000, help="pairs to harvest")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each; the fastest counts")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        folder = args.chunks or chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), place)[0]
+        corpus = ctxsim_hf.read_chunks(folder)["sentences"][:]
+        write_documents(place / "some.jsonl", corpus, DOCUMENTS)
+        ctxsim_hf.chunk(place / "some.jsonl", output=place / "chunks")
+        ctxsim_hf.build_index(place / "chunks", generator=make_generator(corpus, place), output=place / "origin")
+        seconds: dict[int, list[float]] = {1: [], 2: []}
+        for run in range(args.repeat):  # in turn, so that a slow minute of the machine hits both
+            for workers, times in seconds.items():
+                executor = DatatroveExecutor(LocalPipelineExecutor, tasks=TASKS, workers=workers)
+                options: dict[str, Any] = {"mode": "pair", "pairs_per_file": PAIRS_PER_FILE, "executor": executor}
+                start = time.perf_counter()
+                ctxsim_hf.harvest(place / "origin", pairs=args.pairs, output=place / f"{workers}-{run}", **options)
+                times.append(time.perf_counter() - start)
+                print(f"{workers} workers: {times[-1]:.1f} s", flush=True)
+    ratio = min(seconds[1]) / min(seconds[2])
+    rows = [{"measure": "1 worker over 2, time to harvest", "ratio": ratio, "wanted": ">= 1.6"}]
+    report("cluster", rows, {"seconds": seconds})
+
+
+if __name__ == "__main__":
+    main()
