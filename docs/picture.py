@@ -1,11 +1,7 @@
 """Draw docs/explanation.png, the picture at the top of the README, with Chromium; repeat it with
 
-python examples/demo_corpus.py documentation.jsonl
-ctxsim chunk --corpus documentation.jsonl --output chunks
-ctxsim train-tokenizer --chunks chunks --vocab-size 16000 --lowercase --output tokenizer
-ctxsim train generator --chunks chunks --tokenizer tokenizer --max-train-minutes 1.5 --output generator
-ctxsim index --chunks chunks --generator generator --output origin
-python docs/picture.py origin docs/explanation.png
+make demo
+python docs/picture.py demo/ctxsim/origin-light docs/explanation.png
 """
 
 import shutil
@@ -17,7 +13,7 @@ from pathlib import Path
 from ctxsim_hf import OriginSimilarity
 
 PAIR = "The connection was refused by the server.", "The host did not accept the request."
-SIZE = (960, 620)
+SIZE = (960, 860)
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 

@@ -29,8 +29,10 @@ from ctxsim_hf.runtime.files import writing
 
 MIN_SENTENCES = 3  # a context needs three sentences, so a shorter document is of no use
 
-# No single package may swamp the corpus; a larger one is thinned out to this size, whole documents at a time.
-MAX_PACKAGE_WORDS = 70_000
+# No single package may swamp the corpus; a larger one is thinned out to this size, whole documents at a time. Only
+# Python's own library is read whole: it has what most people would look for.
+MAX_PACKAGE_WORDS = 30_000
+WHOLE = "python/lib"
 
 # Tests, copies of other packages, and installers, which bring both.
 _LEFT_OUT_FOLDERS = re.compile(
@@ -108,7 +110,7 @@ def write_demo_corpus(path: Path, roots: Roots | None = None) -> dict[str, int]:
 
 
 def _documents(roots: Roots, build: _Build) -> Iterator[DemoDocument]:
-    packages = {"python/lib": _stdlib_modules(roots.stdlib), **_installed_modules(roots.packages)}
+    packages = {WHOLE: _stdlib_modules(roots.stdlib), **_installed_modules(roots.packages)}
     parts = {prefix: _package_documents(prefix, modules, build) for prefix, modules in packages.items()}
     parts["python/topics"] = _topic_documents(roots.stdlib / "pydoc_data" / "topics.py", build)
     for prefix in tqdm(sorted(parts), desc="documentation", unit="package", disable=None):
@@ -162,7 +164,7 @@ def _modules_under(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
 
 
 def _package_documents(prefix: str, modules: dict[str, Path], build: _Build) -> Iterator[DemoDocument]:
-    """The documents of one package, at most `build.max_package_words` of them, sorted by id.
+    """The documents of one package, sorted by id, at most `build.max_package_words` words unless it is read whole.
 
     Modules are read in an order that has nothing to do with their names, so that a package above the limit is
     thinned out evenly and the modules it does not need are not even parsed.
@@ -175,7 +177,7 @@ def _package_documents(prefix: str, modules: dict[str, Path], build: _Build) -> 
         if document:
             documents.append(document)
             words += len(document.text.split())
-        if words >= build.max_package_words:
+        if prefix != WHOLE and words >= build.max_package_words:
             break
     yield from sorted(documents, key=lambda document: document.id)
 

@@ -74,6 +74,9 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
         (r"!\[[^\]]*\]\([^)]*\)", ""),  # Markdown image
+        # Classes lose their modules, `logging.Logger` and collections.OrderedDict: a sentence would be cut there.
+        (r"`~?\.?(?:[a-z_]\w*\.)*(?=[A-Z])", "`"),
+        (r"(?<![\w.])(?:[a-z_]\w*\.)+(?=[A-Z][a-z]+[A-Z])", ""),
         (r"\[`~(?:[\w]+\.)*(\w+(?:\(\))?)`\](?:\([^)]*\))?", r"\1"),  # [`~a.b.C`] -> C
         (r"\[(`?)([^\]\[]+)\1\]\([^)\s]*\)", r"\2"),  # [text](url) -> text
         (r"\[`([^`\]]+)`\]", r"\1"),  # [`a.b.C`] -> a.b.C
@@ -98,6 +101,7 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"::$", ":"),
         (r"\s+", " "),
         (r" (?=[.,;:](?:\s|$))", ""),
+        (r"(?<=[.!?]) [^.!?]{1,60}:$", ""),  # ... For example: (and the code below it)
     )
 )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxsim_hf.encoder.vector_checks import check_vectors
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.pretrained import explain_opening
 
@@ -39,7 +40,7 @@ class EncoderSignal:
             raise UserError(
                 f"expected a vector for each of {len(sentences)} sentences, got {vectors.shape} from the encoder"
             )
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        lengths = np.linalg.norm(check_vectors(vectors), axis=1, keepdims=True)
         return vectors / np.where(lengths == 0, 1, lengths)
 
     def similarity(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from ctxsim_hf.encoder.vector_checks import check_vectors
 from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
@@ -94,6 +95,7 @@ class PartEncoder:
     def _part(
         self, vectors: np.ndarray, places: list[int], tokens: TokenizedSentences, settings: EncodeSettings
     ) -> EncodedPart:
+        check_vectors(vectors)
         if settings.normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         longest = self.max_tokens - (0 if isinstance(self.model, FlatModel) else self.marks.size)

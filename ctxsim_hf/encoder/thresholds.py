@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import parse_sealed, seal, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 
 THRESHOLDS_FILE = "thresholds.json"
+REMEDY = "write it again with ctxsim evaluate --save-thresholds"
 _PERCENT = np.arange(101)
 
 
@@ -38,8 +39,8 @@ class Thresholds:
     def describe(self, score: float) -> str:
         """Return these shares as text."""
         random, adjacent = self.shares(score)
-        near = "" if adjacent is None else f" and {100 * adjacent:.0f} % of adjacent ones"
-        return f"above {100 * random:.0f} % of random pairs of sentences{near}"
+        near = "" if adjacent is None else f" and {_said(adjacent)} adjacent ones"
+        return f"above {_said(random, self.pairs)} random pairs of sentences{near}"
 
     def save(self, folder: str | Path) -> None:
         """Write thresholds.json into a folder."""
@@ -54,10 +55,9 @@ class Thresholds:
     def load(cls, folder: str | Path) -> "Thresholds | None":
         """Return the thresholds in a folder, or None if there are none."""
         path = Path(folder) / THRESHOLDS_FILE
-        if not path.exists():
+        if not (about := read_sealed(path, REMEDY)):
             return None
         try:
-            about = parse_sealed(path.read_text("utf-8"))
             random = np.array(about["random"], dtype=np.float64)
             adjacent = np.array(about["adjacent"], dtype=np.float64) if "adjacent" in about else None
             for found in (random, adjacent):
@@ -65,9 +65,14 @@ class Thresholds:
                     raise ValueError(f"expected 101 percentiles, got {found.shape}")
             return cls(random, adjacent, int(about["pairs"]), about.get("settings"))
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{str(path)!r} is damaged: {error}; write it again with ctxsim evaluate --save-thresholds"
-            ) from error
+            raise UserError(f"{str(path)!r} is damaged: {error}; {REMEDY}") from error
+
+
+def _said(share: float, pairs: int | None = None) -> str:
+    """Return a share as text. It is never rounded to all: that is said of a score above every one that is known."""
+    if share < 1:
+        return f"{min(99, round(100 * share))} % of"
+    return "all" if pairs is None else f"all {pairs:,}"
 
 
 def _share(percentiles: np.ndarray, score: float) -> float:

@@ -32,10 +32,10 @@ def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
         return NO_PLOT
     tasks = list(systems[0].main_figures())
     longest = max(len(system.name) for system in systems)
-    # Wide enough for the bars and for the names, which are below the axes, one in a line.
+    # Wide enough for the bars and for the names, which are below the axes.
     width = max(MIN_WIDTH, 2 + 0.25 * (len(systems) + 1) * len(tasks), 1 + 0.08 * longest)
-    size = (width, 4 + 0.2 * len(systems))
-    figure = Figure(figsize=size, layout="constrained")
+    columns = min(len(systems), max(1, int(width / (0.8 + 0.08 * longest))))
+    figure = Figure(figsize=(width, 4 + 0.2 * len(systems) / columns), layout="constrained")
     axes = figure.subplots()
     start = np.array([CHANCE.get(measure, 0.0) for measure in _measures(systems[0]).values()])
     width = min(0.4, 0.8 / len(systems))
@@ -50,7 +50,7 @@ def write_plot(systems: Sequence[SystemResult], path: Path) -> str | None:
     axes.set_ylabel(_label(systems[0]) + ("\n(bars start at chance)" if starts_at_chance else ""))
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
-    figure.legend(fontsize="small", loc="outside lower left")
+    figure.legend(fontsize="small", loc="outside lower left", ncols=columns)
     _save(figure, path)
     return None
 

@@ -24,12 +24,14 @@ from ctxsim_hf.evaluation.tables import (
     undefined_figures,
 )
 from ctxsim_hf.evaluation.tasks import STS
+from ctxsim_hf.runtime.checks import check_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import read_json, seal, write_json, writing
+from ctxsim_hf.runtime.files import describe_file, read_json, read_sealed, seal, write_json, writing
 
 SCORES_FILE = "scores.npy"
 RESULTS_FILE = "results.json"
-WRITTEN = (RESULTS_FILE, "results.md", "results.png", SCORES_FILE)
+TABLES_FILE = "results.md"
+WRITTEN = (RESULTS_FILE, TABLES_FILE, "results.png", SCORES_FILE)
 HEADINGS = {
     "spearman": "Spearman's correlation with people",
     "accuracy": "accuracy: how often the nearer of two sentences scores higher (by chance, 50)",
@@ -57,6 +59,14 @@ def refuse_foreign_results(folder: Path) -> None:
             f"{str(folder / found[0])!r} was not written by ctxsim evaluate and would be replaced; move it away, or "
             "choose another --output"
         )
+
+
+def read_report(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return the content of results.json and of results.md; refuse a folder in which these or the scores changed."""
+    remedy = f"remove {str(folder / RESULTS_FILE)!r} and run the same command again"
+    about = read_sealed(folder / RESULTS_FILE, remedy)
+    check_files(folder, about.get("files", {}), remedy)
+    return about, (folder / TABLES_FILE).read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -94,13 +104,15 @@ class Report:
         return "\n\n".join([self.heading, *parts, *(["\n".join(self.notes)] if self.notes else [])])
 
     def write(self, folder: Path, about: dict[str, Any]) -> str:
-        """Write scores.npy, results.md, results.png, and last results.json; return a line that says so."""
+        """Write scores.npy, results.md, results.png, and last results.json, which has the digests of what is read
+        again; return a line that says so."""
         with writing(folder / SCORES_FILE) as path, path.open("wb") as file:
             np.save(file, self.scores(), allow_pickle=False)
-        with writing(folder / "results.md") as path:
+        with writing(folder / TABLES_FILE) as path:
             path.write_text(self.to_markdown(), "utf-8")
         no_plot = self.draw(folder / "results.png")
-        write_json(folder / RESULTS_FILE, seal(about | self.to_json()))
+        files = {name: describe_file(folder / name) for name in (SCORES_FILE, TABLES_FILE)}
+        write_json(folder / RESULTS_FILE, seal(about | self.to_json() | {"files": files}))
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
 
     def scores(self) -> np.ndarray:

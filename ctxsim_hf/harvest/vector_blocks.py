@@ -70,6 +70,7 @@ class VectorBlocks(FileBlocks):
         origin_name (`str`): Folder or id of the origin.
         settings (`OverrideArguments`): Settings of the origin to override.
         sentences_per_file (`int`): How many sentences a file holds.
+        passages (`float`): Share of the sentences in whose place stands their whole chunk.
         num_threads (`int`, *optional*): Threads of each process. None keeps the default.
         sentences (`dict[str, np.ndarray]`): Numbers of the sentences of each split, set before anything runs.
     """
@@ -77,6 +78,7 @@ class VectorBlocks(FileBlocks):
     origin_name: str
     settings: OverrideArguments
     sentences_per_file: int
+    passages: float = 0.0
     num_threads: int | None = None
     sentences: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -102,10 +104,20 @@ class VectorBlocks(FileBlocks):
 
     def run_block(self, name: str) -> None:
         """Compute the dense vectors of one file and write it."""
-        texts = self.origin.index.texts(self._parts[name])
+        texts = self._texts(self._parts[name])
         with torch_threads(self.num_threads):
             dense = [part for part in self._scaled(texts) if not issparse(part)]
         write_dense(self.folder / name, texts, np.hstack([np.zeros((len(texts), 0), np.float32), *dense]))
+
+    def _texts(self, numbers: np.ndarray) -> list[str]:
+        """Return sentences, or their whole chunks, as the hash of a sentence decides."""
+        index = self.origin.index
+        is_passage = (index.sentence_keys[numbers] >> np.uint64(8)) % np.uint64(1000) < 1000 * self.passages
+        chunks = iter(index.chunk_of(numbers[is_passage]))
+        return [
+            " ".join(next(chunks)[0].sentences) if passage else text
+            for text, passage in zip(index.texts(numbers), is_passage.tolist(), strict=True)
+        ]
 
     def merge(self) -> dict[str, Any]:
         """Write the sparse vectors and the neighbours; return the counts that stage.json records."""

@@ -6,8 +6,9 @@ surrogate learns from one sentence what takes many pairs. Several trainings can 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from annotated_types import Ge, Le
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.harvest.vector_blocks import VectorBlocks, check_vectors, draw_sentences
@@ -35,6 +36,11 @@ class VectorArguments(StageArguments, OverrideArguments):
     )
     min_tokens: Count = HfArg(default=5, help="Leave out shorter sentences, which are mostly fragments.")
     max_tokens: Count = HfArg(default=40, help="Leave out longer sentences.")
+    passages: Annotated[float, Ge(0), Le(1)] = HfArg(
+        default=0.0,
+        help="Share of the sentences in whose place stands their whole chunk, for a surrogate that is to search "
+        "documents.",
+    )
     seed: Seed = HfArg(default=0, help="Seed of the drawing.")
     sentences_per_file: Count = HfArg(default=500, help="Sentences in a file; a killed process loses one file.")
     workers: Count = HfArg(default=1, help="Processes, each with the models in memory.")
@@ -57,7 +63,14 @@ def run(arguments: VectorArguments) -> dict[str, Any]:
     with Stage(COMMAND, arguments, arguments.inputs(), PACKAGES) as stage:
         if not stage.finished:
             threads = None if arguments.workers == 1 else max(1, available_cores() // arguments.workers)
-            work = VectorBlocks(stage.folder, arguments.origin, arguments, arguments.sentences_per_file, threads)
+            work = VectorBlocks(
+                stage.folder,
+                arguments.origin,
+                arguments,
+                arguments.sentences_per_file,
+                arguments.passages,
+                threads,
+            )
             check_vectors(work.origin)
             tokens = (arguments.min_tokens, arguments.max_tokens)
             work.sentences = draw_sentences(work.origin.index, arguments.sentences, tokens, arguments.seed)

@@ -72,6 +72,15 @@ def _write(path: Path, card: str, overwrite: bool) -> None:
         temporary.write_text(card, "utf-8")
 
 
+def remove_card(folder: str | Path) -> None:
+    """Remove the card of a folder that is about to change, if there is one; refuse one that somebody edited."""
+    path = Path(folder, CARD_FILE)
+    if path.exists():
+        if path.read_text("utf-8") != f"{make_card(Publication.open(Path(folder)), CardArguments())}\n":
+            raise UserError(f"{str(path)!r} says something else than `ctxsim card` does; move it away and run again")
+        path.unlink()
+
+
 def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
     """Fill the template of a folder's kind."""
     repo_id = arguments.repo_id or f"ctxsim/{publication.folder.resolve().name}"

@@ -1,6 +1,7 @@
 """Sentences -> pairs of them that say the same: `ctxsim duplicates`."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,8 +62,11 @@ class Duplicates:
         return f"{found}\n{self.num_repeated:,} sentences occur more than once, letter for letter"
 
     def __str__(self) -> str:
-        shown = [f"{pair.score:.3f}  {pair.sentence1}\n       {pair.sentence2}" for pair in self.pairs[:SHOWN]]
-        return "\n".join([self.summary, *shown])
+        # From the most to the least similar: the first ones alone would be copies with a word changed.
+        some = self.pairs[:: math.ceil(len(self) / SHOWN) or 1]
+        shown = [f"{pair.score:.3f}  {pair.sentence1}\n       {pair.sentence2}" for pair in some]
+        title = [f"{len(some)} of them, from the most to the least similar:"] if len(some) < len(self) else []
+        return "\n".join([self.summary, *title, *shown])
 
     __repr__ = __str__
 

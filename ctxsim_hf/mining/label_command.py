@@ -46,13 +46,13 @@ class LabelArguments(Arguments):
         super().__post_init__()
         if not str(self.output).endswith(".tsv"):
             raise UserError(f"--output must end in .tsv, got {str(self.output)!r}")
-        if Path(self.output).exists():
-            raise UserError(f"{str(self.output)!r} exists and may hold labels; choose another --output")
 
 
 def run(arguments: LabelArguments) -> str:
     """Write the table and return what to do with it."""
     with writing_output(arguments.output) as path:
+        if Path(arguments.output).exists():
+            raise UserError(f"{str(arguments.output)!r} exists and may hold labels; choose another --output")
         return _write_table(arguments, path)
 
 

@@ -30,27 +30,28 @@ def build_page(title: str, comparison: Comparison, documents: Documents | None =
         documents ([`Documents`], *optional*): Documents to search. None leaves search and duplicates out.
     """
     gr = import_gradio()
+    examples = (documents.examples if documents is not None else []) or comparison.examples
     with gr.Blocks(title=title, analytics_enabled=False) as page:
         gr.Markdown(f"# {title}\n{NOTE}")
         with gr.Tab("Compare"):
-            _compare_tab(gr, comparison)
+            _compare_tab(gr, comparison, examples)
         if documents is not None:
             with gr.Tab("Search"):
-                _search_tab(gr, documents, [first for first, _ in comparison.examples])
+                _search_tab(gr, documents, [first for first, _ in examples])
             with gr.Tab("Duplicates"):
                 _duplicates_tab(gr, documents)
     return page
 
 
-def _compare_tab(gr: Any, comparison: Comparison) -> None:
+def _compare_tab(gr: Any, comparison: Comparison, examples: list[tuple[str, str]]) -> None:
     with gr.Row():
         boxes = [
             gr.Textbox(label=label, value=value, lines=2, max_length=MAX_CHARS, min_width=NARROW)
-            for label, value in zip(("First sentence", "Second sentence"), comparison.examples[0], strict=True)
+            for label, value in zip(("First sentence", "Second sentence"), examples[0], strict=True)
         ]
     button = gr.Button("Compare", variant="primary")
     shown = gr.HTML()
-    gr.Examples([list(pair) for pair in comparison.examples], boxes, label="From the documents")
+    gr.Examples([list(pair) for pair in examples], boxes, label="From the documents")
     gr.on([button.click, *(box.submit for box in boxes)], _answer(gr, comparison.explain), boxes, shown)
 
 

@@ -3,28 +3,34 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xxhash
 
 from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.evaluation.bm25 import bm25_vectors
 from ctxsim_hf.mining.duplicates import DuplicatePair, Duplicates
 from ctxsim_hf.mining.mining_arguments import Threshold
 from ctxsim_hf.mining.pair_mining import mine_pairs
 from ctxsim_hf.mining.unrelated import UnrelatedPairs, rare_percentile
+from ctxsim_hf.origin.background_thresholds import remember_background
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.search_index import Hit, SearchIndex
 from ctxsim_hf.text.chunks import read_chunks
 from ctxsim_hf.text.html_page import escape, fragment, mark_words
+from ctxsim_hf.text.rank_fusion import reciprocal_ranks
 from ctxsim_hf.text.words import words
 
 MAX_CHARS = 1000  # of a text that is typed
 EXAMPLES = 5
 EXAMPLE_WORDS = (6, 25)
-EXAMPLE_SIMILARITY = 0.9  # more similar ones are copies, which need no explanation
+EXAMPLE_SIMILARITY = 0.8  # more similar ones are copies, which need no explanation
+EXAMPLE_SENTENCES = 3000  # of the documents, to draw examples from
 MARKED_LETTERS = 4  # of a word that is marked in what was found
 MAX_PAIRS = 300  # duplicates that are shown
+CANDIDATES = 200  # similar sentences that are ranked by their words too
 
 
 def check_text(text: str, what: str) -> str:
@@ -50,21 +56,15 @@ class Comparison:
     @cached_property
     def examples(self) -> list[tuple[str, str]]:
         """Pairs of background sentences that are similar by some signal but not copies, each sentence once."""
-        low, high = EXAMPLE_WORDS
-        sentences = [text for text in self.origin.background if low <= len(words(text)) <= high]
+        remember_background(self.origin)
+        sentences = [text for text in self.origin.background if _fits(text)]
         pairs = np.stack(np.triu_indices(len(sentences), 1), axis=1)
         signal = next((found for name, found in self.origin.signals.items() if name != "contexts"), None)
         if signal is None:
             scores, _ = self.origin.label(sentences, pairs, "group")
         else:
             scores = signal.similarity(*([sentences[place] for place in side] for side in pairs.T))
-        chosen: list[tuple[str, str]] = []
-        used: set[int] = set()
-        for first, second in pairs[np.argsort(-np.where(scores < EXAMPLE_SIMILARITY, scores, -1))].tolist():
-            if len(chosen) < EXAMPLES and not {first, second} & used:
-                chosen.append((sentences[first], sentences[second]))
-                used |= {first, second}
-        return chosen
+        return _examples(sentences, pairs[np.argsort(-np.where(scores < EXAMPLE_SIMILARITY, scores, -1))])
 
 
 @dataclass(frozen=True)
@@ -102,21 +102,37 @@ class Documents:
                     rows.append(row)
         return np.array(rows)
 
-    def _doc_id(self, number: int) -> str:
-        return str(self.chunks[int(self._first_chunks[number])]["doc_id"])
+    def _chunk(self, number: int) -> dict[str, Any]:
+        """Return the chunk in which a sentence of the index stands first."""
+        rows = self._first_chunks
+        chunk: dict[str, Any] = self.chunks[int(rows[number])] if number < len(rows) else {}
+        if self.index.sentence(number) not in chunk.get("sentences", ()):
+            raise UserError(f"{str(self.index.folder)!r} holds other sentences than the chunks; remove it")
+        return chunk
 
     def place(self, number: int) -> Place:
         """Return where a sentence of the index stands first."""
-        chunk = self.chunks[int(self._first_chunks[number])]
+        chunk = self._chunk(number)
         sentences, sentence = chunk["sentences"], self.index.sentence(number)
         position = sentences.index(sentence)
         before, after = sentences[max(0, position - 1) : position], sentences[position + 1 : position + 2]
         return Place(chunk["doc_id"], *(" ".join(side) for side in (before, after)))
 
+    @cached_property
+    def examples(self) -> list[tuple[str, str]]:
+        """Pairs of similar sentences that are no copies, each sentence once."""
+        places = np.unique(np.linspace(0, len(self.index) - 1, EXAMPLE_SENTENCES).astype(int))
+        places = np.array([place for place in places.tolist() if _fits(self.index.sentence(place))], dtype=int)
+        mined = mine_pairs(self.index.vectors()[places], -1, EXAMPLE_SENTENCES)
+        sentences = [self.index.sentence(place) for place in places.tolist()]
+        return _examples(sentences, mined.places[mined.similarities < EXAMPLE_SIMILARITY])
+
     def search(self, query: str, top_k: int = 10) -> str:
-        """Return the sentences most similar to a query, with what stands around them."""
-        (hits,) = self.index.search([check_text(query, "what to look for")], top_k)
-        return fragment("".join(self._hit(hit, _words_to_mark(query)) for hit in hits))
+        """Return the best sentences for a query, by similarity and by words, with what stands around them."""
+        query = check_text(query, "what to look for")
+        (hits,) = self.index.search([query], CANDIDATES)
+        best = np.argsort(-_ranks(query, [hit.sentence for hit in hits]), kind="stable")[:top_k]
+        return fragment("".join(self._hit(hits[place], _words_to_mark(query)) for place in best.tolist()))
 
     def _hit(self, hit: Hit, asked: set[str]) -> str:
         place = self.place(hit.place)
@@ -139,8 +155,8 @@ class Documents:
                 self.index.sentence(first),
                 self.index.sentence(second),
                 score,
-                self._doc_id(first),
-                self._doc_id(second),
+                self._chunk(first)["doc_id"],
+                self._chunk(second)["doc_id"],
             )
             for (first, second), score in zip(mined.places.tolist(), mined.similarities.tolist(), strict=True)
         ]
@@ -149,6 +165,30 @@ class Documents:
     def duplicates_html(self) -> str:
         """Return the pairs as a table."""
         return self.duplicates.html()
+
+
+def _fits(sentence: str) -> bool:
+    low, high = EXAMPLE_WORDS
+    return low <= len(words(sentence)) <= high
+
+
+def _examples(sentences: list[str], pairs: np.ndarray) -> list[tuple[str, str]]:
+    """Return the first pairs, each sentence once."""
+    chosen: list[tuple[str, str]] = []
+    used: set[int] = set()
+    for first, second in pairs.tolist():
+        if len(chosen) < EXAMPLES and not {first, second} & used:
+            chosen.append((sentences[first], sentences[second]))
+            used |= {first, second}
+    return chosen
+
+
+def _ranks(query: str, similar: list[str]) -> np.ndarray:
+    """Fuse the ranks of sentences, the most similar first, with those by the words of the query."""
+    asked, held = bm25_vectors([query], similar)
+    scores = (asked @ held.T).toarray()
+    by_words = reciprocal_ranks(np.where(scores > 0, scores, -np.inf))
+    return np.asarray((by_words + reciprocal_ranks(-np.arange(len(similar))[None]))[0])
 
 
 def _words_to_mark(query: str) -> set[str]:

@@ -21,7 +21,7 @@ from ctxsim_hf.evaluation import paper_figures
 from ctxsim_hf.evaluation.ablation_report import AblationReport
 from ctxsim_hf.evaluation.evaluate import EvaluateArguments
 from ctxsim_hf.evaluation.examples import Examples
-from ctxsim_hf.evaluation.report import SCORES_FILE
+from ctxsim_hf.evaluation.report import SCORES_FILE, read_report
 from ctxsim_hf.evaluation.results import judge
 from ctxsim_hf.evaluation.systems import PairScorer
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
@@ -105,7 +105,7 @@ def run(arguments: AblateArguments) -> str:
             )
             report.write(stage.folder, {"ablation": arguments.ablation[0]})
             stage.finish({"arms": len(arms)})
-        table = (stage.output / "results.md").read_text("utf-8")
+        _, table = read_report(stage.output)
     return f"{table}\n{arguments.output} is finished"
 
 
@@ -120,6 +120,7 @@ def plan(arguments: AblateArguments, arms: Sequence[Arm], folder: Path) -> list[
 
 def _scores(arm: Arm, folder: Path) -> PairScorer:
     """Return the scores that an arm's evaluation wrote, as a system. Judged together, arms have paired intervals."""
+    read_report(_evaluation(arm, folder))  # refuses damaged scores
     (scores,) = np.load(_evaluation(arm, folder) / SCORES_FILE, allow_pickle=False)
     return PairScorer(lambda first, second: scores)
 

@@ -24,18 +24,19 @@ from typing import TYPE_CHECKING, Any
 
 from transformers.hf_argparser import HfArg
 
-from ctxsim_hf.evaluation.report import ALL_FIGURES
-from ctxsim_hf.origin.chosen_weights import WEIGHTS_FILE
+from ctxsim_hf.evaluation.report import ALL_FIGURES, read_report
+from ctxsim_hf.evaluation.weigh import describe
+from ctxsim_hf.origin.chosen_weights import WEIGHTS_FILE, ChosenWeights
 from ctxsim_hf.origin.layout import SIGNALS
-from ctxsim_hf.recipes.adapted_folder import ASKED_FILE, AdaptedFolder
-from ctxsim_hf.recipes.budget import Budget
+from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
+from ctxsim_hf.recipes.budget import FAST_QUESTIONS, Budget
 from ctxsim_hf.recipes.growth import add_documents, added_corpora, is_outdated
 from ctxsim_hf.recipes.steps import Checks, Step, run_steps
-from ctxsim_hf.recipes.verdict import BASELINES, searches, verdict
+from ctxsim_hf.recipes.verdict import BASELINES, loses, searches, verdict
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.files import read_json, read_sealed, seal, write_json
+from ctxsim_hf.runtime.files import seal, write_json
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.presets import PRESETS, Preset
 from ctxsim_hf.runtime.record import read_stage
@@ -122,6 +123,8 @@ def run(arguments: AdaptArguments) -> Adapted:
         speed = None if arguments.context_model is None else _reading_speed(arguments, checks)
         _remember(arguments)
         run_steps(plan(arguments, speed), arguments.minutes, checks)
+        if arguments.start is not None and loses(read_report(Path(folder.surrogate))[0], START):
+            run_steps(plan(arguments, speed, leave_start=True), arguments.minutes)
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder  # and with it torch, which takes seconds
 
     report = _report(folder, SentenceEncoder.from_pretrained(folder.surrogate))
@@ -140,62 +143,64 @@ def _reading_speed(arguments: AdaptArguments, checks: Checks) -> float:
     return recorded_speed(record, name, arguments.folder.place("chunks"))
 
 
-def plan(arguments: AdaptArguments, speed: float | None = None) -> list[Step]:
+def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: bool = False) -> list[Step]:
     """Return the steps.
 
     Args:
         arguments (`AdaptArguments`): All that the steps depend on otherwise, so that a resumed run has the same ones.
         speed (`float`, *optional*): Sentences a second that the language model reads. None if there is none.
+        leave_start (`bool`): Whether the start takes the place of a surrogate that the yardstick finds worse.
     """
-    folder, workers, budget = arguments.folder, arguments.workers, Budget(arguments.minutes, speed)
+    folder, workers = arguments.folder, arguments.workers
+    budget = Budget(arguments.minutes, speed, arguments.start is not None)
     chunks, vectors = folder.place("chunks"), folder.place("vectors")
-    limits = {"epochs": MAX_EPOCHS, "max_train_minutes": budget.minutes_of("surrogate")}
-    indexed = {"encoder": arguments.start, "workers": workers}
-    # A language model reads each sentence of the questions once for all steps.
-    asked = {"chunks": chunks, "cache": folder.place("cache") if arguments.context_model else None}
-    weights: dict[str, Any] = {
-        "origin": folder.origin,
-        **asked,
-        "pairs": budget.questions,
-        "signals": _weighed(arguments),
+    trained = {
+        **folder.teacher_values(vectors),
+        "epochs": MAX_EPOCHS,
+        "max_train_minutes": budget.minutes_of("surrogate"),
+        "keep": "start" if leave_start else None,
     }
-    if arguments.context_model is None and arguments.start is None:
-        weights["least_words"] = 1.0  # see _weighed; the best on Hausa, Romanian and health questions
-    judged = {"label_free": True, "save_thresholds": True, **asked, "limit": budget.questions}
+    indexed = {"encoder": arguments.start, "workers": workers}
+    # A run that is killed does not have to read the questions again.
+    cache = folder.place("cache") if arguments.context_model else None
+    weights = {"origin": folder.origin, "chunks": chunks, "cache": cache, "pairs": budget.questions}
+    judged = {"label_free": True, "save_thresholds": True, "chunks": chunks, "limit": FAST_QUESTIONS}
     pairs = folder.place("pairs")
     new_vectors = is_outdated(vectors, "origin", folder.origin)
-    new_surrogate = new_vectors or is_outdated(folder.surrogate, "data", vectors)
+    new_surrogate = leave_start or new_vectors or is_outdated(folder.surrogate, "data", vectors)
     new_pairs = is_outdated(pairs, "origin", folder.origin)
     drawn = {"origin": folder.origin, "sentences": budget.vectors, "workers": workers}
     return [
         _chunk(arguments),
         *_models(arguments, budget),
         Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
-        Step("weigh", weights, str(Path(folder.origin, WEIGHTS_FILE))),
+        Step("weigh", weights | _weighed(arguments), str(Path(folder.origin, WEIGHTS_FILE))),
         Step.stage("harvest-vectors", vectors, **drawn, overwrite=new_vectors),
-        Step.stage(
-            "train surrogate", folder.surrogate, **folder.teacher_values(vectors), **limits, overwrite=new_surrogate
-        ),
+        Step.stage("train surrogate", folder.surrogate, **trained, overwrite=new_surrogate),
         Step.evaluation(_systems(arguments), folder.surrogate, **judged),
         Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs), overwrite=new_pairs),
         *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
     ]
 
 
-def _weighed(arguments: AdaptArguments) -> list[str]:
-    """Return the signals to weigh. A generator has learned to tell neighbours, so that the yardstick would praise it
-    above an encoder, which has not: on health questions people find the mixture worse (docs/experiments.md)."""
-    if arguments.start is not None and arguments.context_model is None:
-        return ["words", "encoder"]
-    return ["cloze", "words", *(["encoder"] if arguments.start is not None else [])]
+def _weighed(arguments: AdaptArguments) -> dict[str, Any]:
+    """Return the arguments of `ctxsim weigh` that say what is expected. A generator has learned to tell neighbours, so
+    that the yardstick praises it too much: beside words, which keep their weight, and beside an encoder, where people
+    find the mixture worse on health questions, so that it is left out (docs/experiments.md)."""
+    if arguments.context_model is not None:
+        return {}
+    if arguments.start is not None:
+        return {"signals": ["words=0", "encoder=1"]}
+    return {"signals": ["cloze=1", "words=1"], "least_words": 1.0}
 
 
 def _systems(arguments: AdaptArguments) -> list[str]:
-    """Return what the last table compares, the surrogate first."""
+    """Return what the last table compares, the surrogate first. A language model is too slow to be asked so much; how
+    good the teacher is with one is known from choosing its weights."""
     folder = arguments.folder
     start = [f"{START}=surrogate:{Path(folder.origin, SIGNALS, 'encoder')}"] if arguments.start is not None else []
-    teacher = f"teacher=origin:{folder.origin}"
-    return [f"{SURROGATE}=surrogate:{folder.surrogate}", *start, teacher, *BASELINES, *arguments.compare]
+    teacher = [f"teacher=origin:{folder.origin}"] if arguments.context_model is None else []
+    return [f"{SURROGATE}=surrogate:{folder.surrogate}", *start, *teacher, *BASELINES, *arguments.compare]
 
 
 def _chunk(arguments: AdaptArguments) -> Step:
@@ -204,16 +209,18 @@ def _chunk(arguments: AdaptArguments) -> Step:
 
 def _models(arguments: AdaptArguments, budget: Budget) -> list[Step]:
     """Return the steps that make a tokenizer and a generator, where they are needed."""
+    if arguments.context_model is not None and arguments.start is not None:  # each has a tokenizer
+        return []
     place, sizes = arguments.folder.place, PRESETS[arguments.preset]
     vocab_size = sizes["vocab_size"]
     if arguments.context_model is not None:  # which reads every token once
         vocab_size = min(vocab_size, budget.words)
-    learned = {"chunks": place("chunks"), "tokenizer": place("tokenizer"), "preset": arguments.preset}
-    kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
     vocabulary = {"vocab_size": vocab_size, "lowercase": sizes["lowercase"]}
     tokenizer = Step.stage("train-tokenizer", place("tokenizer"), chunks=place("chunks"), **vocabulary)
     if arguments.context_model is not None:
-        return [] if arguments.start is not None else [tokenizer]
+        return [tokenizer]
+    kind = {} if "light_generator" in sizes else {"kind": "seq2seq", "direction": "all"}
+    learned = {"chunks": place("chunks"), "tokenizer": place("tokenizer"), "preset": arguments.preset}
     limits = {"epochs": MAX_EPOCHS, "max_train_minutes": budget.minutes_of("generator")}
     return [tokenizer, Step.stage("train generator", place("generator"), **learned, **kind, **limits)]
 
@@ -255,8 +262,7 @@ def _remember(arguments: AdaptArguments) -> None:
     }
     models = {"context_model": arguments.context_model, "start": arguments.start}
     asked |= {name: _resolved(given) for name, given in models.items() if given is not None}
-    path = Path(arguments.folder.place(ASKED_FILE))
-    before = read_sealed(path, "remove it and run the same command again") or asked
+    path, before = arguments.folder.asked_file, arguments.folder.asked() or asked
     differences = [
         f"{name} was {before.get(name)}, now {asked.get(name)}"
         for name in asked | before
@@ -277,19 +283,28 @@ def _resolved(name: str) -> str:
     return str(Path(name).resolve()) if Path(name).exists() else name
 
 
+def _teacher(folder: AdaptedFolder) -> str:
+    """Return how good the teacher is, where it is too slow for the table."""
+    chosen = ChosenWeights.load(Path(folder.origin))
+    return "" if chosen is None else f"Its teacher, {folder.origin}, on fewer pairs:\n{describe(chosen)}"
+
+
 def _report(folder: AdaptedFolder, encoder: "SentenceEncoder") -> str:
-    table, _, _ = Path(folder.surrogate, "results.md").read_text("utf-8").partition(ALL_FIGURES)
+    results, tables = read_report(Path(folder.surrogate))
+    table, _, _ = tables.partition(ALL_FIGURES)
     name = Path(folder.surrogate).name
     start = None if folder.start is None else START
+    is_start = read_stage(folder.surrogate)["counts"]["kept_step"] == 0
     return "\n".join(
         [
             f"made {folder.surrogate} (fast) and {folder.origin} (with reasons)",
             "",
             table.strip(),
             "",
+            *([] if folder.context_model is None else [_teacher(folder), ""]),
             searches(encoder, folder.place("chunks")),
             "",
-            verdict(read_json(Path(folder.surrogate, "results.json")), SURROGATE, start),
+            verdict(results, SURROGATE, start, is_start),
             "",
             f"In {folder.path}:",
             "    from ctxsim_hf import SentenceEncoder",

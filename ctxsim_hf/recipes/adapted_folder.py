@@ -1,12 +1,12 @@
 """Locate what is in a folder made by `ctxsim adapt`, and give the arguments of stages that build on it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
-from ctxsim_hf.runtime.files import read_json
+from ctxsim_hf.runtime.files import read_sealed
 from ctxsim_hf.runtime.presets import PRESETS
 from ctxsim_hf.runtime.record import describe_stage
 
@@ -49,8 +49,18 @@ class AdaptedFolder:
             raise UserError(
                 f"{path!r} is not finished: it has no ctxsim/origin-*; run the same `ctxsim adapt` again to finish it"
             )
-        asked = read_json(Path(path, ASKED_FILE))
-        return cls(path, origins[0].removeprefix("origin-"), asked.get("context_model"), asked.get("start"))
+        found = cls(path, origins[0].removeprefix("origin-"))
+        asked = found.asked()
+        return replace(found, context_model=asked.get("context_model"), start=asked.get("start"))
+
+    @property
+    def asked_file(self) -> Path:
+        """The file that says what was asked for."""
+        return Path(self.place(ASKED_FILE))
+
+    def asked(self) -> dict[str, Any]:
+        """Return what was asked for, or an empty dictionary if nothing was made yet."""
+        return read_sealed(self.asked_file, "remove it and run the same command again")
 
     def expect_generator(self) -> "AdaptedFolder":
         """Return the folder; refuse one without a generator of its own."""

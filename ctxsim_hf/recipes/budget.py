@@ -1,14 +1,14 @@
 """How the minutes of `ctxsim adapt` are spent, and how many sentences a language model can read in its share of them.
 
-| share | light | language model |
-|---|---|---|
-| `generator` | its training | |
-| `background` | | sentences that the origin compares with |
-| `questions` | | held-out sentences that weights are chosen by, and that the end is judged by |
-| `words` | | tokens of the surrogate's vocabulary, which starts as their mean; none with --start |
-| `vectors` | | sentences of the corpus to learn from |
-| `pairs` | labelling pairs | sentences of the corpus to pair with each other |
-| `surrogate` | its training | its training |
+| share | light | language model | language model and encoder |
+|---|---|---|---|
+| `generator` | its training | | |
+| `background` | | sentences that the origin compares with | likewise |
+| `questions` | | held-out sentences that weights are chosen by | likewise |
+| `words` | | tokens of the surrogate's vocabulary, which starts as their mean | |
+| `vectors` | | sentences of the corpus to learn from | likewise |
+| `pairs` | labelling pairs | sentences of the corpus to pair with each other | likewise |
+| `surrogate` | its training | its training, short for a table of words | its training, long for an encoder |
 
 The rest is for chunks, tokenizer and index, which take what the corpus needs.
 """
@@ -20,18 +20,20 @@ from ctxsim_hf.recipes.adapted_folder import MIX
 SHARES = {
     "light": {"generator": 0.45, "pairs": 0.02, "surrogate": 0.2},
     "language model": {
-        **{"background": 0.03, "questions": 0.08, "words": 0.14},
-        **{"vectors": 0.3, "pairs": 0.05, "surrogate": 0.2},
+        **{"background": 0.03, "questions": 0.06, "words": 0.14},
+        **{"vectors": 0.42, "pairs": 0.03, "surrogate": 0.1},
+    },
+    "language model and encoder": {
+        **{"background": 0.03, "questions": 0.1},
+        **{"vectors": 0.4, "pairs": 0.03, "surrogate": 0.25},
     },
 }
 PAIRS_PER_MINUTE = 200_000  # that one core harvests in group mode with a light generator
-LIGHT_VECTORS, LIGHT_QUESTIONS = (
-    40_000,
-    1000,
-)  # sentences, and pairs of a question, which take a light generator seconds
+LIGHT_VECTORS = 40_000  # sentences, which take a light generator seconds
+FAST_QUESTIONS = 1000  # related pairs of each question, which take whatever is no language model seconds
 MIN_VECTORS = 500
 QUESTIONS = (60, 500)  # related pairs of each question, at least and at most
-SENTENCES_PER_QUESTION = 12  # of which the questions of the yardstick, and those below it, have three each
+SENTENCES_PER_QUESTION = 6  # of which the questions of the yardstick have three each
 MIN_PAIRS = 1000
 BACKGROUND = (100, 1000)  # sentences, at least and at most
 MIN_WORDS = 1000  # a vocabulary has 256 bytes and the letters of its script besides
@@ -44,15 +46,17 @@ class Budget:
     Args:
         minutes (`float`): About how long the whole run may take.
         speed (`float`, *optional*): Sentences a second that the language model reads. None if there is none.
+        has_start (`bool`): Whether the surrogate starts from an encoder.
     """
 
     minutes: float
     speed: float | None
+    has_start: bool = False
 
     def minutes_of(self, stage: str) -> float:
         """Return the minutes of a stage."""
-        shares = SHARES["light" if self.speed is None else "language model"]
-        return round(shares[stage] * self.minutes, 4)
+        kind = "language model and encoder" if self.has_start else "language model"
+        return round(SHARES["light" if self.speed is None else kind][stage] * self.minutes, 4)
 
     @property
     def pairs(self) -> int:
@@ -71,9 +75,9 @@ class Budget:
 
     @property
     def questions(self) -> int:
-        """The related pairs of each label-free question."""
+        """The related pairs of each question that weights are chosen by."""
         if self.speed is None:
-            return LIGHT_QUESTIONS
+            return FAST_QUESTIONS
         least, most = QUESTIONS
         return min(most, max(least, round(self._sentences("questions") / SENTENCES_PER_QUESTION)))
 

@@ -11,7 +11,7 @@ from ctxsim_hf.context_models.registry import context_model_class, model_type_of
 from ctxsim_hf.origin.layout import default_device
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_model
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import read_sealed, seal, write_json
 from ctxsim_hf.text.chunks import SHARD_PATTERN
 
 EXPECTED = "a causal language model"
@@ -33,8 +33,8 @@ def recorded_speed(record: Path, name: str, chunks: str) -> float:
     """Return the sentences a second that a language model reads: as recorded, so that a resumed run has the same
     steps, or else measured for a few seconds on sentences of the corpus."""
     if not record.exists():
-        write_json(record, {"sentences_per_second": round(_measure(name, chunks), 2)})
-    return float(read_json(record)["sentences_per_second"])
+        write_json(record, seal({"sentences_per_second": round(_measure(name, chunks), 2)}))
+    return float(read_sealed(record, "remove it and run the same command again")["sentences_per_second"])
 
 
 def _measure(name: str, chunks: str) -> float:

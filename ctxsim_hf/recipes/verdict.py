@@ -1,5 +1,6 @@
 """The figures of an adapted surrogate -> a plain verdict, and what three searches find."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +23,33 @@ MIN_WORDS = 4  # of what is found; fragments are near to anything
 SEED = 0
 
 
-def verdict(results: Mapping[str, Any], surrogate: str, start: str | None) -> str:
+def loses(results: Mapping[str, Any], other: str) -> bool:
+    """Return whether the first system of results.json is worse than another, by the yardstick."""
+    return bool(_leads(results)[other]["high"] < 0)
+
+
+def _leads(results: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
+    return {row["other"]: row[YARDSTICK] for row in results["differences"]}
+
+
+def verdict(results: Mapping[str, Any], surrogate: str, start: str | None, is_start: bool = False) -> str:
     """Return in words whether the surrogate is worth using, by the yardstick alone.
 
     Args:
         results: The content of results.json, whose first system is the surrogate.
         surrogate (`str`): Its name in there.
         start (`str`, *optional*): Name of the encoder it started from. None if it started from vectors of words.
+        is_start (`bool`): Whether the surrogate is what it started from, since nothing that was learned was better.
     """
     figures = {row["system"]: row["auc"] for row in results["results"] if row["task"] == YARDSTICK}
-    ahead = {row["other"]: row[YARDSTICK] for row in results["differences"]}
+    ahead = _leads(results)
     if figures[surrogate]["low"] <= CHANCE:
         return (
             "Do not use it: on held-out documents it tells related sentences from unrelated ones no better than "
             "chance. Perhaps the order of the sentences says nothing here, or there are too few documents."
         )
+    if is_start and start is not None:
+        return "Nothing that was learned is better than what you started from, so the start is what you have here."
     compared = [start] if start is not None else list(BASELINES)
     lines = [_comparison(surrogate, name, ahead[name]) for name in compared]
     worse = [name for name in compared if ahead[name]["high"] < 0]
@@ -65,9 +78,10 @@ def searches(encoder: "SentenceEncoder", chunks: str) -> str:
     """Search the corpus for held-out sentences, and return what was found."""
     queries = _some([s for document in held_out_documents(chunks) for s in document], NUM_SEARCHES, QUERY_WORDS)
     train = read_chunks(chunks, "train")
-    rows = train.select(range(min(len(train), SEARCHED)))["sentences"]
-    distinct = dict.fromkeys(sentence for row in rows for sentence in row)
-    sentences = [sentence for sentence in distinct if len(words(sentence)) >= MIN_WORDS][:SEARCHED] or list(distinct)
+    places = np.unique(np.linspace(0, len(train) - 1, SEARCHED).astype(int))
+    distinct = list(dict.fromkeys(sentence for row in train.select(places)["sentences"] for sentence in row))
+    whole = [sentence for sentence in distinct if len(words(sentence)) >= MIN_WORDS] or distinct
+    sentences = whole[:: math.ceil(len(whole) / SEARCHED)]  # of all documents, not of the first ones
     similarity = np.asarray(encoder.encode(queries)) @ np.asarray(encoder.encode(sentences)).T
     lines = [f"Searches among {len(sentences):,} of your sentences, by held-out ones:"]
     for query, row in zip(queries, similarity, strict=True):

@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from ctxsim_hf.runtime.correlation import correlate, spearman
 from ctxsim_hf.runtime.estimates import Estimate, bootstrap
-from ctxsim_hf.runtime.files import read_json, writing
-from ctxsim_hf.surrogate.training_arguments import BEST, SurrogateArguments
+from ctxsim_hf.runtime.files import read_json, write_json, writing
+from ctxsim_hf.surrogate.training_arguments import BEST, START, SurrogateArguments
 from ctxsim_hf.train.loop import TrainingTask, train
 
 MAX_ROWS = 5000  # of validation, spread evenly, that intervals are computed from
@@ -62,7 +62,8 @@ def train_above_start(
     """Train a task and leave the best weights in its model; return their figures beside those of the start."""
     task.model.to(accelerator.device)
     judged = JudgedTask(task, folder / KEPT, accelerator, arguments.keep == BEST)
-    metrics = train(judged, arguments, folder, accelerator)
+    fit = _leave if arguments.keep == START else train
+    metrics = fit(judged, arguments, folder, accelerator)
     accelerator.wait_for_everyone()
     kept = judged.kept
     if arguments.keep == BEST:
@@ -72,6 +73,13 @@ def train_above_start(
     step = _step_of(kept, task.headline, folder) if accelerator.is_main_process else 0
     starts = {f"{name}_start": value for name, value in judged.start.figures.items()}
     return {**metrics, **kept.figures, **starts, **kept.gain, "kept_step": step}
+
+
+def _leave(task: Any, arguments: SurrogateArguments, folder: Path, accelerator: Accelerator) -> dict[str, Any]:
+    """Train nothing."""
+    if accelerator.is_main_process:
+        write_json(folder / "history.json", [])
+    return {"steps": 0, "tokens": 0}
 
 
 def _step_of(kept: Kept, name: str, folder: Path) -> int:

@@ -9,7 +9,8 @@ from typing import IO, Any, NamedTuple, cast
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.lines import open_input
-from ctxsim_hf.text.rows import PARQUET_ERRORS, BadDocument, Row, damaged_parquet, json_rows, parquet_rows
+from ctxsim_hf.text.rows import GZIP_ERRORS, PARQUET_ERRORS, BadDocument, Row, damaged_parquet, json_rows, parquet_rows
+from ctxsim_hf.text.sentence_checks import check_sentence
 from ctxsim_hf.text.sentences import split_document
 
 DOCUMENT_ENDINGS = r"\.(jsonl|jsonl\.gz|parquet)$"
@@ -53,12 +54,11 @@ class DocumentFile:
             try:
                 for row in self._rows(raw):
                     yield self._document(row, name)
+            except GZIP_ERRORS as error:
+                raise UserError(f"cannot read {self.path!r}: expected a whole gzip file: {error}") from error
             except PARQUET_ERRORS as error:
-                if not self.path.endswith(".parquet"):
-                    raise UserError(f"cannot read {self.path!r}: {error}") from error
-                raise UserError(f"cannot read {self.path!r}: {damaged_parquet(error)}") from error
-            except EOFError as error:
-                raise UserError(f"cannot read {self.path!r}: {error}") from error
+                reason = damaged_parquet(error) if self.path.endswith(".parquet") else str(error)
+                raise UserError(f"cannot read {self.path!r}: {reason}") from error
 
     def _rows(self, raw: IO[bytes]) -> Iterator[Row]:
         if self.path.endswith(".parquet"):
@@ -80,4 +80,7 @@ class DocumentFile:
             raise UserError(f"{row.place}: expected text in column {self.text_column!r}, found {text!r:.40}")
         id, title = values.get("id"), values.get("title")
         called = f"{name}/{row.number}" if id is None else str(id)
-        return SearchDocument(called, "" if title is None else str(title), text)
+        found = SearchDocument(called, "" if title is None else str(title), text)
+        for column, value in found._asdict().items():
+            check_sentence(value, f"the {column} of {row.place}")
+        return found

@@ -10,6 +10,7 @@ open goes on answering by what it opened. `compact` writes new data without what
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -23,9 +24,10 @@ from ctxsim_hf.origin.tfidf_build import build_segment
 from ctxsim_hf.origin.tfidf_segment import TfidfSegment
 from ctxsim_hf.runtime.cache import check_digests, write_digests
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import read_sealed, seal, whole_folder, write_json
+from ctxsim_hf.runtime.files import whole_folder
 from ctxsim_hf.runtime.validation import Count, check_value
 from ctxsim_hf.runtime.working import writing_into
+from ctxsim_hf.surrogate.document_contents import SENTENCES, DocumentContents, data_folders
 from ctxsim_hf.surrogate.document_file import SearchDocument
 from ctxsim_hf.surrogate.document_table import TABLE, DocumentSentences, make_table, map_table, ranges, write_table
 from ctxsim_hf.surrogate.search_index import INDEX_FILE, REMEDY, Part, SearchIndex, nothing_indexed
@@ -33,8 +35,7 @@ from ctxsim_hf.surrogate.word_search import WORDS, WordSearch
 from ctxsim_hf.text.rank_fusion import reciprocal_ranks
 from ctxsim_hf.text.sentence_checks import check_sentences
 
-SENTENCES = "sentences"
-KIND = "documents"
+FIRST = "000000"  # the name of the first addition
 MIN_CANDIDATES = 100  # documents that each of the two ways may propose
 SENTENCES_PER_PART = 10_000
 
@@ -62,27 +63,25 @@ class DocumentIndex:
         self._open(encoder)
 
     def _open(self, encoder: SentenceEncoder | None) -> None:
-        self._about = read_about(self.folder) or {"kind": KIND, "data": "data-0", "added": [], "deleted": []}
-        if self._about.get("kind") != KIND:
-            raise UserError(f"{str(self.folder)!r} holds sentences; choose another --index for documents")
-        if encoder is None and not self._about["added"]:
+        self._contents = DocumentContents.load(self.folder)
+        if encoder is None and not self._contents.added:
             raise nothing_indexed(self.folder)
         self.sentences = SearchIndex(self._data / SENTENCES, encoder)
-        for name in self._about["added"]:
+        for name in self._contents.added:
             check_digests(self._data / name, REMEDY)
         for name in ("_documents", "_words", "_ends", "_live"):
             self.__dict__.pop(name, None)
 
     @property
     def _data(self) -> Path:
-        return self.folder / str(self._about["data"])
+        return self.folder / self._contents.data
 
     def __len__(self) -> int:
         return int(self._live.sum())
 
     @cached_property
     def _documents(self) -> pa.Table:
-        tables = [map_table(self._data / name / TABLE) for name in self._about["added"]]
+        tables = [map_table(self._data / name / TABLE) for name in self._contents.added]
         return pa.concat_tables(tables) if tables else make_table([])
 
     @cached_property
@@ -92,13 +91,17 @@ class DocumentIndex:
 
     @cached_property
     def _live(self) -> np.ndarray:
-        live = np.ones(len(self._documents), dtype=bool)
-        live[np.array(self._about["deleted"], dtype=np.int64)] = False
+        live, deleted = np.ones(len(self._documents), dtype=bool), np.array(self._contents.deleted, dtype=np.int64)
+        if deleted.max(initial=-1) >= len(live):
+            raise UserError(
+                f"{str(self.folder / INDEX_FILE)!r} is damaged: it has only {len(live)} documents; {REMEDY}"
+            )
+        live[deleted] = False
         return live
 
     @cached_property
     def _words(self) -> WordSearch:
-        return WordSearch([TfidfSegment.open(self._data / name / WORDS) for name in self._about["added"]], self._live)
+        return WordSearch([TfidfSegment.open(self._data / name / WORDS) for name in self._contents.added], self._live)
 
     def add(self, documents: Iterable[SearchDocument], num_processes: int = 1) -> None:
         """Add documents, each with an id of its own. The same call goes on after an interruption.
@@ -113,7 +116,9 @@ class DocumentIndex:
             raise UserError("expected documents to add, but there are none")
         with writing_into(self.folder):
             self._open(self.sentences.encoder)
-            number = len(self._about["added"])
+            self.folder.mkdir(exist_ok=True)
+            self._contents.save(self.folder)  # first, since data without it are damaged
+            number = len(self._contents.added)
             target = self._data / f"{number:06d}"
             shutil.rmtree(target, ignore_errors=True)  # of a run that was killed
             self.sentences.keep(number)
@@ -124,7 +129,7 @@ class DocumentIndex:
                 self._refuse_known(flat.table)
                 write_digests(folder)
             self.sentences.add(flat, num_processes)
-            self._replace({"added": [*self._about["added"], target.name]})
+            self._replace(added=[*self._contents.added, target.name])
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete documents by their ids; refuse ids that no document has."""
@@ -134,22 +139,24 @@ class DocumentIndex:
             numbers = {id: n for n, id in enumerate(self._documents["id"].to_pylist()) if self._live[n]}
             if unknown := [id for id in ids if id not in numbers]:
                 raise UserError(f"no document of {str(self.folder)!r} has the id {unknown[0]!r}; nothing was deleted")
-            deleted = {*self._about["deleted"], *(numbers[id] for id in ids)}
+            deleted = {*self._contents.deleted, *(numbers[id] for id in ids)}
             if len(deleted) == len(self._documents):
                 raise UserError(f"these are all documents of {str(self.folder)!r}; remove the folder instead")
-            self._replace({"deleted": sorted(deleted)})
+            self._replace(deleted=sorted(deleted))
 
     def compact(self) -> None:
         """Write new data without deleted documents, as one addition; nothing is encoded again."""
         with writing_into(self.folder):
             self._open(self.sentences.encoder)
-            old, name = self._data, f"data-{int(str(self._about['data']).removeprefix('data-')) + 1}"
-            shutil.rmtree(self.folder / name, ignore_errors=True)  # of a run that was killed
+            self._remove_unused()
+            if self._contents.added == [FIRST] and not self._contents.deleted:
+                return
+            name = self._contents.next_data
             live = np.flatnonzero(self._live)
             rows = ranges(self._ends - self._documents["sentences"].to_numpy(), self._ends, live)
             texts = [self.sentences.sentence(row) for row in rows.tolist()]
             table = self._documents.take(pa.array(live)).combine_chunks()
-            with whole_folder(self.folder / name / "000000") as folder:
+            with whole_folder(self.folder / name / FIRST) as folder:
                 starts = np.cumsum([0, *table["sentences"].to_pylist()])
                 build_segment((texts[a:b] for a, b in pairwise(starts.tolist())), folder / WORDS, WORDS)
                 write_table(folder / TABLE, table)
@@ -161,11 +168,17 @@ class DocumentIndex:
                     yield texts[block], self.sentences.vectors()[rows[block]]
 
             SearchIndex(self.folder / name / SENTENCES, self.sentences.encoder).append(texts, parts)
-            self._replace({"data": name, "added": ["000000"], "deleted": []})
-            shutil.rmtree(old)
+            self._replace(data=name, added=[FIRST], deleted=[])
+            self._remove_unused()
 
-    def _replace(self, changes: dict[str, Any]) -> None:
-        write_json(self.folder / INDEX_FILE, seal(self._about | changes))
+    def _remove_unused(self) -> None:
+        """Remove data that do not count: those before they were compacted, and those of a run that was killed."""
+        for path in data_folders(self.folder):
+            if path != self._data:
+                shutil.rmtree(path)
+
+    def _replace(self, **changes: Any) -> None:
+        replace(self._contents, **changes).save(self.folder)
         self._open(self.sentences.encoder)
 
     def _refuse_known(self, table: pa.Table) -> None:
@@ -231,8 +244,3 @@ class DocumentIndex:
         edges = np.cumsum([0, *(self._ends[documents] - starts[documents])])
         best = [first + int(cosines[first:last].argmax()) for first, last in pairwise(edges.tolist())]
         return rows[best], cosines[best].astype(np.float64)
-
-
-def read_about(folder: Path) -> dict[str, Any]:
-    """Return the index.json of a folder, or an empty dictionary if there is none."""
-    return read_sealed(folder / INDEX_FILE, REMEDY)

@@ -4,21 +4,21 @@ The file has tabs between its columns sentence1, sentence2 and label, and perhap
 to 5 (the same) and become cosines from 0 to 1; a row without a label is left out. Every tenth pair is for validation.
 """
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows, tokenize_rows
 from ctxsim_hf.surrogate.pair_data import SENTENCES, SurrogateData, lexical_cosines
 from ctxsim_hf.surrogate.public_data import folds_of
 from ctxsim_hf.text.lexical import TfidfCosine
+from ctxsim_hf.text.lines import open_lines
 
 MAX_LABEL = 5.0
 MIN_PAIRS = 10
@@ -31,29 +31,27 @@ class LabelledFile:
 
     path: Path
     pairs: pa.Table  # sentence1, sentence2, label
+    digest: str
 
     @classmethod
     def read(cls, path: str | Path) -> "LabelledFile":
         """Read the rows that have a label."""
-        try:
-            with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-                rows = [(reader.line_num, row) for row in reader]
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"cannot read {str(path)!r}: {error}") from error
-        found = list(reader.fieldnames or ())
-        if missing := [name for name in (*SENTENCES, "label") if name not in found]:
-            raise UserError(f"expected a column {missing[0]!r} in {str(path)!r}, found only {', '.join(found)}")
-        labelled = [(number, row) for number, row in rows if (row["label"] or "").strip()]
+        lines = list(open_lines(str(path)))
+        head = lines[0].split("\t") if lines else []
+        if missing := [name for name in (*SENTENCES, "label") if name not in head]:
+            raise UserError(f"expected a column {missing[0]!r} in {str(path)!r}, found only {', '.join(head)}")
+        rows = [(number, _row(line, head, f"{str(path)!r}, line {number}")) for number, line in enumerate(lines, 1)]
+        labelled = [(number, row) for number, row in rows[1:] if row["label"].strip()]
         if len(labelled) < MIN_PAIRS:
             raise UserError(f"expected at least {MIN_PAIRS} labels in {str(path)!r}, found {len(labelled)}")
         labels = [_label(row["label"], f"{str(path)!r}, line {number}") for number, row in labelled]
         texts = {name: [row[name] for _, row in labelled] for name in SENTENCES}
-        return cls(Path(path), pa.table(texts | {"label": labels}))
+        digest = xxhash.xxh3_128_hexdigest("\n".join(lines).encode())
+        return cls(Path(path), pa.table(texts | {"label": labels}), digest)
 
     def describe(self) -> dict[str, Any]:
         """Describe the file for stage.json."""
-        return {"name": self.path.name, "labels": self.pairs.num_rows, "xxh3_128": digest_file(self.path)}
+        return {"name": self.path.name, "labels": self.pairs.num_rows, "xxh3_128": self.digest}
 
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> SurrogateData:
         """Tokenise the rows."""
@@ -67,6 +65,14 @@ class LabelledFile:
         table = self.pairs.filter(pa.array(kept))
         labels = table["label"].to_numpy() / MAX_LABEL
         return tokenize_rows(tokenizer, [table[name] for name in SENTENCES], labels)
+
+
+def _row(line: str, head: list[str], where: str) -> dict[str, str]:
+    """Return the cells of a line by their columns; an empty line has empty ones."""
+    cells = line.split("\t") if line else [""] * len(head)
+    if len(cells) < len(head):
+        raise UserError(f"{where}: expected {len(head)} columns, got {len(cells)}")
+    return dict(zip(head, cells, strict=False))
 
 
 def _label(text: str, where: str) -> float:

@@ -13,11 +13,13 @@ from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import Count
+from ctxsim_hf.surrogate.document_contents import KIND, read_about
 from ctxsim_hf.surrogate.document_file import DocumentFile, holds_documents
-from ctxsim_hf.surrogate.document_index import KIND, DocumentHit, DocumentIndex, read_about
+from ctxsim_hf.surrogate.document_index import DocumentHit, DocumentIndex
 from ctxsim_hf.surrogate.search_index import Hit, SearchIndex, import_faiss
 from ctxsim_hf.text.chunks import read_chunks
 from ctxsim_hf.text.lines import open_lines
+from ctxsim_hf.text.pipes import keep_pipes
 
 
 @dataclass(kw_only=True)
@@ -113,7 +115,8 @@ def _search_documents(arguments: SearchArguments, index: DocumentIndex) -> str:
         lines.append(f"{before - len(index)} documents deleted from {arguments.index}, which holds {len(index)}")
     if arguments.add:
         before = len(index)
-        index.add(DocumentFile(arguments.add, arguments.text_column), arguments.num_processes)
+        with keep_pipes([arguments.add]) as (path,):
+            index.add(DocumentFile(path, arguments.text_column), arguments.num_processes)
         lines.append(f"{len(index) - before} documents added to {arguments.index}, which holds {len(index)}")
     if arguments.compact:
         index.compact()

@@ -102,7 +102,7 @@ class SearchIndex:
         if about["vector_size"] != self.vector_size:
             raise UserError(f"{made_by}, whose vectors have {about['vector_size']} numbers, not {self.vector_size}")
         if about["fingerprint"] != self.encoder.fingerprint:
-            raise UserError(f"{made_by} with other weights than {self.encoder.where!r}; open it with that one")
+            raise UserError(f"{made_by} with other weights than {self.encoder.where!r}; {REMEDY}")
 
     def __len__(self) -> int:
         return int(self._about["rows"])

@@ -33,7 +33,7 @@ STATIC_SIZE, STATIC_RATE = 1024, 5e-4  # width of a new static surrogate, and it
 STATIC_LETTERS = (
     1.5  # strength of the letters in one, best on Hausa, Romanian and health questions: docs/experiments.md
 )
-BEST, LAST = KEEP = ("best", "last")
+BEST, LAST, START = KEEP = ("best", "last", "start")
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
 
@@ -97,8 +97,8 @@ class SurrogateArguments(LoopArguments):
     )
     keep: Annotated[str, OneOf(KEEP)] | None = HfArg(
         default=None,
-        help="Weights to write: best, those of the best evaluation, or of the start if none beats it; or last. By "
-        "default best, but last for afs, whose evaluation is the test.",
+        help="Weights to write: best, those of the best evaluation, or of the start if none beats it; last; or start, "
+        "which trains nothing. By default best, but last for afs, whose evaluation is the test.",
     )
     folds: Annotated[int, Ge(2)] = HfArg(default=10, help="afs: parts of the data, each of which is held out once.")
     fold: CountOrZero | None = HfArg(default=None, help="afs: hold out only this part, from 0, and keep the model.")

@@ -20,6 +20,7 @@ from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel
 from ctxsim_hf.context_models.registry import describe_context_model
+from ctxsim_hf.encoder.vector_checks import check_vectors
 from ctxsim_hf.origin.layout import default_device
 from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
@@ -95,7 +96,8 @@ def word_states(folder: Path, words: list[str]) -> np.ndarray:
     made_from = [FORMAT, describe_context_model(folder), settings["bridges"], settings["layer"], words]
 
     def build(empty: Path) -> None:
-        np.save(empty / "states.npy", CausalContextModel.load(folder, default_device()).vectors(words))
+        states = CausalContextModel.load(folder, default_device()).vectors(words)
+        np.save(empty / "states.npy", check_vectors(states))
 
     states: np.ndarray = np.load(cached_folder("word-states", made_from, build) / "states.npy")
     return states

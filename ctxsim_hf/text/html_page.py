@@ -12,13 +12,14 @@ from ctxsim_hf.runtime.working import writing_output
 from ctxsim_hf.text.words import word_spans, words
 
 STYLE = """
-.ctxsim { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; overflow-wrap: anywhere; }
+.ctxsim { font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 .ctxsim h2 { font-size: 1.15rem; margin: 1.4rem 0 .4rem; }
 .ctxsim h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
 .ctxsim table { border-collapse: collapse; width: 100%; font-size: inherit; }
+.ctxsim table, .ctxsim tr { border: 0 !important; }
 .ctxsim th, .ctxsim td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   border: solid rgba(128,128,128,.3) !important; border-width: 0 0 1px !important; background: none; color: inherit; }
-.ctxsim th { white-space: nowrap; }
+.ctxsim th { overflow-wrap: normal; }
 .ctxsim .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .ctxsim .quiet { opacity: .7; font-size: .9em; font-weight: normal; }
 .ctxsim .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: .5rem 1.2rem; }
@@ -71,7 +72,8 @@ def fragment(body: str) -> str:
 def write_page(path: str | Path, title: str, body: str) -> None:
     """Write a whole page to a file."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    scheme = "<style>:root { color-scheme: light dark; } body { margin: 1rem; }</style>"
+    frame = "body { max-width: 62rem; margin: 1rem auto; padding: 0 1rem; }"
+    scheme = f"<style>:root {{ color-scheme: light dark; }} {frame}</style>"
     text = (
         f'<!doctype html><html lang="en"><head>{head}<title>{escape(title)}</title>{scheme}</head>'
         f"<body>{fragment(body)}</body></html>\n"

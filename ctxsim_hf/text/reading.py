@@ -7,7 +7,6 @@ import gzip
 import os
 import re
 import sys
-import zlib
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
@@ -22,6 +21,7 @@ from ctxsim_hf.text.remote_files import RemoteFile, find_remote_files, is_url, r
 from ctxsim_hf.text.rows import (
     ENDINGS,
     ENDINGS_PATTERN,
+    GZIP_ERRORS,
     PARQUET_ERRORS,
     BadDocument,
     DatasetRows,
@@ -168,7 +168,7 @@ class Reader:
                     read = parquet_rows if parquet else json_rows
                     rows = read(raw if parquet else stream, file, first_row, corpus.max_bytes)
                     yield from documents_in_rows(rows, source, columns, limit)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            except GZIP_ERRORS as error:
                 yield _END, 0, BadDocument(str(file), "damaged gzip", f"expected a whole gzip file: {error}")
             except PARQUET_ERRORS as error:
                 if file.suffix != ".parquet":

@@ -4,8 +4,10 @@ Rows before the first wanted one are skipped without being parsed. The first wan
 is asked for again before each row.
 """
 
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
@@ -20,7 +22,8 @@ ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz", ".parquet")
 ENDINGS_PATTERN = "(" + "|".join(re.escape(ending) for ending in ENDINGS) + ")$"
 
 FirstRow = Callable[[], int]
-# What pyarrow raises for damaged bytes; a damaged size may ask for more memory than there is.
+# What is raised for damaged bytes by gzip, and by pyarrow, where a size may ask for more memory than there is.
+GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 PARQUET_ERRORS = (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError)
 
 

@@ -17,6 +17,8 @@ def test_shares_by_hand() -> None:
     assert thresholds.shares(0.6)[1] == pytest.approx(0.59, abs=0.01)
     assert thresholds.shares(-1) == (0, 0) and thresholds.shares(2) == (1, 1)
     assert thresholds.describe(0.99) == "above 99 % of random pairs of sentences and 60 % of adjacent ones"
+    assert thresholds.describe(0.999) == "above 99 % of random pairs of sentences and 60 % of adjacent ones"
+    assert thresholds.describe(2) == "above all 101 random pairs of sentences and all adjacent ones"
 
 
 def test_shares_are_those_of_the_scores() -> None:

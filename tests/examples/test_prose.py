@@ -166,7 +166,7 @@ DOCTEST = """mean(x, axis=None) -> float
         pytest.param(
             HUGGING_FACE,
             [
-                "Construct a tokenizer that is fast, based on Tokenizer and a.b.C.",
+                "Construct a tokenizer that is fast, based on Tokenizer and C.",
                 "This tokenizer inherits from PreTrained and you should read its documentation.",
             ],
             id="hugging-face",
@@ -195,6 +195,9 @@ def test_only_prose_is_kept(docstring: str, expected: list[str]) -> None:
         ("It is *very* **important** to _stop_ in time.", "It is very important to stop in time."),
         ("It takes *args as they are given.", "It takes *args as they are given."),
         ("The method is fast [1]_, [2]_ and it is exact.", "The method is fast and it is exact."),
+        ("It returns a `logging.Logger` and a ``.Axes`` of its own.", "It returns a Logger and a Axes of its own."),
+        ("It is a collections.OrderedDict with a size.", "It is a OrderedDict with a size."),
+        ("It is the first of all things. For example:", "It is the first of all things."),
         ("The format is that of :rfc:`3986` and no other.", "The format is that of RFC 3986 and no other."),
     ],
 )

@@ -1,6 +1,5 @@
 """A loopback Hub, the folders that go there, and processes that know nothing but its address."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from ctxsim_hf.cli import main
 from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.files import digest_file
+from ctxsim_hf.runtime.files import digest_file, seal, write_json
 from ctxsim_hf.runtime.record import describe_stage
 from ctxsim_hf.runtime.stage import Stage
 
@@ -81,7 +80,7 @@ def folders(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_surrogate(ctxsim / "surrogate-large", pairs)
     make_surrogate(ctxsim / "cross-surrogate", pairs, CrossSurrogateModel)
     stages = {"theirs": [None], "ours": [digest_file(ctxsim / "surrogate-large/stage.json")]}
-    (ctxsim / "surrogate-large/results.json").write_text(json.dumps({"results": RESULTS, "stages": stages}))
+    write_json(ctxsim / "surrogate-large/results.json", seal({"results": RESULTS, "stages": stages}))
     Thresholds.from_scores(np.arange(3.0), np.arange(4.0)).save(ctxsim / "surrogate-large")
     for folder in ctxsim.iterdir():
         if (folder / "stage.json").exists():

@@ -123,7 +123,7 @@ def test_commands_take_names(published: Any, tmp_path: Path) -> None:
     (code, by_surrogate, _), (other, by_origin, _) = run_commands(
         words, environment(published.hub.endpoint, tmp_path / "home"), tmp_path
     )
-    assert (code, other) == (0, 0) and "of random pairs" in by_surrogate and "of random pairs" not in by_origin
+    assert (code, other) == (0, 0) and "random pairs" in by_surrogate and "random pairs" not in by_origin
 
 
 # Offline, datasets streams only what it has prepared before.

@@ -44,6 +44,8 @@ def test_duplicates_in_a_file(ctxsim: Run, surrogate: Path, lines: Path, tmp_pat
         "30 pairs among 62 different sentences: similarity of at least 0.500\n1 sentences occur more"
     )
     rows = [json.loads(line) for line in written[0].read_text().splitlines()]
+    assert f"\n{rows[0]['score']:.3f}  " in out and f"\n{rows[27]['score']:.3f}  {rows[27]['sentence1']}" in out
+    assert "10 of them, from the most to the least similar:" in out
     scores = SentenceEncoder.from_pretrained(surrogate).similarity(
         [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
     )

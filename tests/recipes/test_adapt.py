@@ -30,7 +30,8 @@ def test_the_steps_follow_from_the_arguments() -> None:
     verbs = [step.verb for step in steps]
     taught = ["train generator", "index", "weigh", "harvest-vectors", "train surrogate"]
     assert verbs == ["chunk", "train-tokenizer", *taught, "evaluate", "harvest", "card", "card"]
-    assert steps[verbs.index("weigh")].values["least_words"] == 1
+    weighed = steps[verbs.index("weigh")].values
+    assert weighed["signals"] == ["cloze=1", "words=1"] and weighed["least_words"] == 1
     assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
     for name, minutes in (("generator", 9), ("surrogate", 4)):
         assert steps[verbs.index(f"train {name}")].values["max_train_minutes"] == minutes

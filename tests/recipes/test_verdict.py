@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctxsim_hf.recipes.verdict import verdict
+from ctxsim_hf.recipes.verdict import loses, verdict
 
 
 def results(own: tuple[float, float], **ahead: tuple[float, float]) -> dict[str, Any]:
@@ -33,3 +33,9 @@ def test_verdict(
     own: tuple[float, float], ahead: dict[str, tuple[float, float]], start: str | None, said: str
 ) -> None:
     assert said in verdict(results(own, **ahead), "surrogate", start)
+
+
+def test_a_start_that_was_not_beaten() -> None:
+    tie = results((0.6, 0.7), start=(0.0, 0.0))
+    assert "the start is what you have here" in verdict(tie, "surrogate", "start", is_start=True)
+    assert not loses(tie, "start") and loses(results((0.6, 0.7), start=(-0.02, -0.01)), "start")

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,14 +90,14 @@ def test_deleting_and_compacting_equal_building(encoder: SentenceEncoder, stored
     assert len(index) == 28 and "d7" in [hit.id for hit in index.search([documents()[7].text], 3)[0]]
 
 
-@pytest.mark.parametrize("moment", ["write_digests", "seal"])
+@pytest.mark.parametrize("moment", ["write_digests", "replace"])
 def test_an_interrupted_add(
     encoder: SentenceEncoder, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     folder = tmp_path / "index"
     DocumentIndex(folder, encoder).add(documents()[:20])
 
-    def interrupt(*arguments: object) -> None:
+    def interrupt(*arguments: object, **changes: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -147,6 +148,16 @@ def test_command(ctxsim: Run, folder: Path, tmp_path: Path) -> None:
     assert code == 0 and "2 documents deleted" in out
     code, out, _ = ctxsim(*words, "--compact", "--queries", tmp_path / "queries.txt")
     assert code == 0 and "is compact" in out and '"d3"' not in out
+
+
+def test_many_threads_get_what_one_gets(encoder: SentenceEncoder, stored: Path) -> None:
+    queries = [sentence for document in documents()[::3] for sentence in document.sentences("en")[:2]]
+    index = DocumentIndex(stored, encoder)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda query: index.search([query], 5)[0], queries))
+    for one, other in zip(found, DocumentIndex(stored, encoder).search(queries, 5), strict=True):
+        assert [hit[1:] for hit in one] == [hit[1:] for hit in other]
+        np.testing.assert_allclose([hit.similarity for hit in one], [hit.similarity for hit in other], atol=1e-5)
 
 
 def test_what_cannot_be_done_is_refused(ctxsim: Run, folder: Path, stored: Path, tmp_path: Path) -> None:

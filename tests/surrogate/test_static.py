@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,16 @@ def test_every_way_of_loading(trained: Path, corpus: Path) -> None:
             vector = model(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids))).sentence_embedding[0]
         np.testing.assert_allclose(vector.numpy(), found[0], atol=1e-5)
     assert json.loads((trained / "stage.json").read_text())["arguments"]["kind"] == "static"
+
+
+def test_many_threads_get_what_one_gets(trained: Path, corpus: Path) -> None:
+    sentences = [sentence for topic in sentences_by_topic(corpus) for sentence in topic[:5]]
+    encoder = SentenceEncoder.from_pretrained(trained)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda start: encoder.encode(sentences[start : start + 3]), range(len(sentences) - 3)))
+    whole = np.asarray(SentenceEncoder.from_pretrained(trained).encode(sentences))
+    for start, vectors in enumerate(found):
+        np.testing.assert_allclose(np.asarray(vectors), whole[start : start + 3], atol=1e-6)
 
 
 def test_it_goes_on_from_a_static_model_and_from_model2vec(

@@ -165,18 +165,21 @@ def test_a_start_that_is_not_beaten_is_what_is_written(
 ) -> None:
     """A rate far too high spoils the weights, so the start is kept; with --keep last, the spoiled ones are."""
     found = {}
-    for keep in ("best", "last"):
+    for keep in ("best", "last", "start"):
         flags = ["--init", trained, "--pairs", pairs, "--learning-rate", 0.3, "--max-steps", 6, "--keep", keep]
         sizes = ["--tokens-per-batch", 600, "--max-sentence-tokens", 30, "--eval-every", 2, "--log-every", 2]
         code, out, err = ctxsim("train", "surrogate", *flags, *sizes, "--output", tmp_path / keep)
         assert code == 0, err
         assert ("so the start is what is written" in out + err) == (keep == "best")
         found[keep] = metrics(tmp_path / keep)
-    start, best, last = (SentenceEncoder.from_pretrained(p) for p in (trained, tmp_path / "best", tmp_path / "last"))
     sentences = sentences_by_topic(corpus)[0][:5]
-    np.testing.assert_allclose(best.encode(sentences), start.encode(sentences), atol=1e-6)
-    assert not np.allclose(last.encode(sentences), start.encode(sentences), atol=1e-2)
-    assert found["best"]["kept_step"] == 0 and found["last"]["kept_step"] == 6
+    folders = [trained, *(tmp_path / keep for keep in found)]
+    start, best, last, untrained = (SentenceEncoder.from_pretrained(f).encode(sentences) for f in folders)
+    np.testing.assert_allclose(best, start, atol=1e-6)
+    np.testing.assert_array_equal(untrained, start)
+    assert not np.allclose(last, start, atol=1e-2)
+    assert [found[keep]["kept_step"] for keep in ("best", "last", "start")] == [0, 6, 0]
+    assert found["start"]["steps"] == 0
     assert found["best"]["spearman"] == found["best"]["spearman_start"] == found["last"]["spearman_start"]
     assert found["last"]["gain"] < 0 and found["last"]["gain_low"] <= found["last"]["gain"]
 

@@ -132,8 +132,10 @@ class CausalContextModel(ContextModel):
 
     def _ids(self, sentences: Sequence[str]) -> list[list[int]]:
         """Tokenise sentences as they stand within a text, after a space."""
+        if not sentences:
+            return []  # a fast tokenizer takes no empty batch
         encoded = self.tokenizer([f" {sentence}" for sentence in sentences], add_special_tokens=False)["input_ids"]
-        return [ids[: self.settings.max_sentence_tokens] for ids in encoded] if sentences else []
+        return [ids[: self.settings.max_sentence_tokens] for ids in encoded]
 
     def _whole_ids(self, texts: list[str]) -> list[list[int]]:
         rows = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
