@@ -55,9 +55,9 @@ test-app: .venv/app       ## the metric's page, driven in headless Chromium; lea
 	@command -v chromium >/dev/null || $(BIN)/playwright install --with-deps chromium-headless-shell
 	$(BIN)/pytest -m slow tests/page/test_app.py
 
-artefacts: .venv/installed  ## train everything on real text, in about an hour: make artefacts DATA=corpora OUT=folder [MINUTES=60]
+artefacts: .venv/installed  ## train everything on real text, in about an hour: make artefacts DATA=corpora OUT=folder [LM=language-model] [MINUTES=60]
 	@test -n "$(DATA)" -a -n "$(OUT)" || { echo "say where the corpora are and where to put the models: make artefacts DATA=DIR OUT=DIR"; exit 2; }
-	$(BIN)/ctxsim adapt --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --minutes $(MINUTES) --output $(OUT)
+	$(BIN)/ctxsim adapt --corpus $(filter-out $(addprefix $(DATA)/,$(WITHOUT)),$(wildcard $(DATA)/*)) --minutes $(MINUTES) --output $(OUT) $(if $(LM),--context-model $(LM))
 
 lint: .venv/installed     ## ruff and mypy alone
 	$(BIN)/ruff check .
