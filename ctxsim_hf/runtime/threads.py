@@ -62,7 +62,7 @@ class _State:
             self._blocks += 1
             if self._blocks == 1:
                 _free_blas()
-                self._limit = _blas(len(sys.modules)).limit(limits=1)
+                self._limit = _blas(*_imported()).limit(limits=1)
             self._condition.notify_all()
             if (
                 self._team is None
@@ -108,13 +108,18 @@ class _State:
 def _free_blas() -> None:
     """Let any thread set how many OpenBLAS has. Recent releases of threadpoolctl heed none but the one that set it
     before, and the last block may be left in another thread than the first was entered in."""
-    for library in _blas(len(sys.modules)).lib_controllers:
+    for library in _blas(*_imported()).lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
 
 
+def _imported() -> tuple[int, str]:
+    """The number of modules and the last one: where some were removed again, their number may be that of before."""
+    return len(sys.modules), next(reversed(sys.modules))
+
+
 @lru_cache(maxsize=1)
-def _blas(modules: int) -> "ThreadpoolController":
+def _blas(modules: int, last: str) -> "ThreadpoolController":
     """The OpenBLAS libraries of the process. Numpy and scipy have one each, so with every new module they are looked
     for again, which takes milliseconds."""
     is_set = INTEL in os.environ

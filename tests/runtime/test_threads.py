@@ -70,9 +70,14 @@ def test_the_importers_threads_are_restored() -> None:
 LATE_LIBRARY = """
 import sys
 from ctxsim_hf.runtime.threads import no_spinning
+placeholders = [f"placeholder{number}" for number in range(1000)]
+sys.modules |= dict.fromkeys(placeholders)
 with no_spinning():
     assert "scipy" not in sys.modules
+size = len(sys.modules)
 import scipy.linalg  # which brings an OpenBLAS of its own
+while len(sys.modules) > size:  # as many modules as before
+    del sys.modules[placeholders.pop()]
 from threadpoolctl import threadpool_info
 with no_spinning():
     print({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
