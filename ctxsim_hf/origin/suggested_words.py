@@ -17,6 +17,7 @@ from ctxsim_hf.text.lexical import TfidfCosine
 BACKGROUND = 200  # sentences
 MIN_LETTERS = 3
 MIN_SENTENCES = 3  # of the corpus that hold a word
+MIN_SHARE = 2e-5  # of them, in a large corpus, where mistakes and fragments of words occur too
 MAX_SHARE = 0.02  # of the corpus's sentences: more common words say little
 NEVER_COMMON = 15  # sentences: a word in no more of them is shown in a small corpus too
 SHOWN = 8
@@ -70,9 +71,10 @@ class WordSuggestions:
         """Places of tokens that are words of the corpus."""
         words = self.model.words
         held = self.counts.document_frequency([word.lower() for word in words])
-        common = MAX_SHARE * self.counts.num_sentences
+        rare, common = (share * self.counts.num_sentences for share in (MIN_SHARE, MAX_SHARE))
+        known = (held >= max(rare, MIN_SENTENCES)) & (held <= max(common, NEVER_COMMON))
         fits = [word.isalpha() and len(word) >= MIN_LETTERS for word in words]
-        return np.flatnonzero(np.array(fits) & (held >= MIN_SENTENCES) & (held <= max(common, NEVER_COMMON)))
+        return np.flatnonzero(np.array(fits) & known)
 
     @cached_property
     def _usual(self) -> tuple[np.ndarray, np.ndarray]:

@@ -35,3 +35,8 @@ def test_rare_and_common_words_are_not_shown() -> None:
     """A small corpus has words too: one in fifteen sentences is not common, whatever share of them that is."""
     found = suggestions({"cat": 15, "dog": 16, "rare": 2}, 40)("cat dog rare", "cat dog rare")
     assert found.both == ["cat"]
+
+
+def test_fragments_of_words_in_a_large_corpus_are_not_shown() -> None:
+    found = suggestions({"cat": 5, "rare": 3}, 200_000)("cat rare", "cat rare")
+    assert found.both == ["cat"]
