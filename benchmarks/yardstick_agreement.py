@@ -7,8 +7,8 @@
 The same systems, by their names, stand on both sides; a side may be several folders, with commas between. A task
 of people is a set. For each question and set: Spearman's correlation of the systems' figures, and the mean over sets.
 
-The last lines tell how far a choice by these figures can be trusted: every two corpora are held out in turn, the
-question that is best on the sets of the others is taken, and judged by the sets that were held out.
+The last lines tell how far a choice by these figures can be trusted: every two sets are held out in turn, the question
+that is best on the others is taken, and judged by the two; then the same with every two corpora, and all their sets.
 """
 
 import argparse
@@ -22,15 +22,16 @@ from scipy.stats import spearmanr
 
 MIN_SYSTEMS = 4
 KNOWN = "adjacent"  # what others are compared with
+HELD_OUT = 2
 Figures = dict[str, dict[str, float]]  # task -> system -> figure
+Set = tuple[str, str]  # corpus, task
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="+", metavar="NAME=DIR:DIR", help="label-free figures, and people's")
-    parser.add_argument("--hold-out", type=int, default=2, help="corpora to hold out at a time")
     args = parser.parse_args()
-    table: dict[str, dict[tuple[str, str], float]] = {}  # question -> corpus and set -> correlation
+    table: dict[str, dict[Set, float]] = {}  # question -> set -> correlation
     for spelling in args.corpora:
         corpus, _, folders = spelling.partition("=")
         free, people = (figures(side.split(",")) for side in folders.split(":"))
@@ -44,7 +45,8 @@ def main() -> None:
         print(
             f"| {question} | {' | '.join(f'{row[each]:.2f}' for each in sets)} | {np.mean(list(row.values())):.2f} |"
         )
-    hold_out(table, args.hold_out)
+    hold_out(table, "sets", {each: each for each in sets})
+    hold_out(table, "corpora", {each: each[0] for each in sets})
 
 
 def figures(folders: Sequence[str]) -> Figures:
@@ -64,24 +66,26 @@ def agreement(ours: dict[str, float], theirs: dict[str, float], where: str) -> f
     return float(spearmanr([ours[name] for name in common], [theirs[name] for name in common]).statistic)
 
 
-def hold_out(table: dict[str, dict[tuple[str, str], float]], number: int) -> None:
-    corpora = list(dict.fromkeys(corpus for row in table.values() for corpus, _ in row))
-    if len(corpora) <= number:
+def hold_out(table: dict[str, dict[Set, float]], what: str, parts: dict[Set, object]) -> None:
+    """Print how the question that some parts choose does on those that are held out."""
+    ways = list(combinations(dict.fromkeys(parts.values()), HELD_OUT))
+    if len(set(parts.values())) <= HELD_OUT:
         return
     chosen, values, known = [], [], []
-    for held in combinations(corpora, number):
-        means = {
-            question: [
-                np.mean([value for (corpus, _), value in row.items() if (corpus in held) == side]) for side in (0, 1)
-            ]
-            for question, row in table.items()
-        }
-        best = max(means, key=lambda question: means[question][0])
+    for held in ways:
+        left, out = (
+            {
+                q: float(np.mean([row[each] for each in parts if (parts[each] in held) == side]))
+                for q, row in table.items()
+            }
+            for side in (False, True)
+        )
+        best = max(left, key=lambda question: left[question])
         chosen.append(best)
-        values.append(means[best][1])
-        known.append(means[KNOWN][1])
+        values.append(out[best])
+        known.append(out[KNOWN])
     counts = ", ".join(f"{question} {chosen.count(question)}" for question in dict.fromkeys(chosen))
-    print(f"\nchosen by the other corpora, {number} of {len(corpora)} held out in {len(chosen)} ways: {counts}")
+    print(f"\n{HELD_OUT} {what} held out in {len(ways)} ways, the others choose: {counts}")
     print(f"mean correlation on what was held out: {np.mean(values):.2f}; {KNOWN}: {np.mean(known):.2f}")
 
 
