@@ -27,7 +27,7 @@ def bm25_vectors(queries: Sequence[str], documents: Sequence[str]) -> tuple[csr_
 
     with idf = ln(1 + (documents - df + 0.5) / (df + 0.5)), which is never below 0; all is counted in these documents.
     """
-    counts = count_matrix([Counter(words(text)) for text in (*queries, *documents)])
+    counts, _ = count_matrix([Counter(words(text)) for text in (*queries, *documents)])
     asked, held = counts[: len(queries)], counts[len(queries) :].tocoo()
     df = np.bincount(held.col, minlength=held.shape[1])
     lengths = held.sum(axis=1)

@@ -19,11 +19,11 @@ def bag_matrix(bags: Sequence[Collection[str]]) -> tuple[csr_array, list[str]]:
     return csr_array((np.ones(len(columns)), columns, ends), shape=(len(bags), len(terms))), terms
 
 
-def count_matrix(bags: Sequence[Counter[str]]) -> csr_array:
-    """Return how often each bag holds each term: (bags, terms)."""
-    held, _ = bag_matrix(bags)
+def count_matrix(bags: Sequence[Counter[str]]) -> tuple[csr_array, list[str]]:
+    """Return how often each bag holds each term, (bags, terms), and the terms, in the same order."""
+    held, terms = bag_matrix(bags)
     held.data[:] = [bag[term] for bag in bags for term in sorted(bag)]
-    return held
+    return held, terms
 
 
 def unit_rows(vectors: csr_array) -> csr_array:

@@ -2,16 +2,18 @@
 
 A word is a unit vector over its letter n-grams, which include its two boundaries, so that *plays* and *played* are
 similar, as are the forms of words in any inflected language. An n-gram weighs its idf, since those that most words
-have would make any two long texts alike. A sentence is the sum of its words, each weighing idf^p: in a short text all
-words matter, so p is 0.75; in a long one the frequent words are noise, and p grows towards 1.
+have would make any two long texts alike. A text is the sum of its words, each weighing idf^p * n^q if it stands there n
+times. In a sentence all words matter, and one that is repeated is mostly a function word: p is 0.75, q is 0. In a long
+text frequent words are noise, and what is repeated is what it is about: both grow towards 1.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from ctxsim_hf.text.bags import bag_matrix, unit_rows
+from ctxsim_hf.text.bags import bag_matrix, count_matrix, unit_rows
 from ctxsim_hf.text.letter_ngrams import BOUNDARY, letter_ngrams
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.sentence_checks import check_pairs
@@ -59,11 +61,12 @@ class LetterCosine:
 
     def vectors(self, sentences: Sequence[str]) -> csr_array:
         """Return unit vectors, to be compared with others of the same call: (sentences, n-grams of all)."""
-        held, vocabulary = bag_matrix([set(words(sentence)) for sentence in sentences])
+        held, vocabulary = count_matrix([Counter(words(sentence)) for sentence in sentences])
         letters = letter_vectors([f"{BOUNDARY}{word}{BOUNDARY}" for word in vocabulary], self.counts)
         lengths = np.diff(held.indptr)
-        powers = 1 - (1 - SHORT_POWER) * SHORT_TEXT / np.maximum(lengths, SHORT_TEXT)
-        held.data = self.counts.idf(vocabulary)[held.indices] ** np.repeat(powers, lengths)
+        shortness = np.repeat(SHORT_TEXT / np.maximum(lengths, SHORT_TEXT), lengths)
+        idf = self.counts.idf(vocabulary)[held.indices]
+        held.data = idf ** (1 - (1 - SHORT_POWER) * shortness) * held.data ** (1 - shortness)
         vectors = csr_array(held @ letters)
         vectors.sort_indices()
         return unit_rows(vectors)

@@ -53,6 +53,19 @@ def test_in_a_long_text_rare_words_weigh_more(letters: LetterCosine) -> None:
     assert share(f"unheard game {filler}") > share("unheard game") * 1.3
 
 
+def test_in_a_long_text_repeated_words_weigh_more(letters: LetterCosine) -> None:
+    filler = " ".join(f"x{number}y" for number in range(60))
+
+    def share(text: str) -> float:
+        """How much more "unheard" weighs than "unseen", of the same idf."""
+        first, second = letters.similarity([text, text], ["unheard", "unseen"])
+        return float(first / second)
+
+    repeated = "unheard unheard unheard unseen"
+    assert share(repeated) == pytest.approx(share("unheard unseen"))
+    assert share(f"{repeated} {filler}") > share(f"unheard unseen {filler}") * 1.5
+
+
 def test_forms_of_a_word_are_alike() -> None:
     # In a corpus where "play" is no more frequent than in any other.
     letters = LetterCosine(TfidfCosine.from_sentences([*CORPUS, *(f"some other {n} words" for n in range(50))]))
