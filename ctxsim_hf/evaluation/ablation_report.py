@@ -33,7 +33,8 @@ class AblationReport(Report):
 
     Args:
         about (`str`): What is varied, and what is not.
-        paper (`Mapping[str, float]`): The paper's figures by the name of the arm, the full one first.
+        paper (`Mapping[str, float]`): The paper's figures by the name of the arm, the full one first; none if the
+            paper does not have this ablation.
     """
 
     about: str = ""
@@ -54,7 +55,7 @@ class AblationReport(Report):
         tasks = list(full.main_figures())
         full_of_paper = next(iter(self.paper.values()), 0.0)
         columns = [cell for task in tasks for cell in (task, "95 % interval", "vs first arm")]
-        rows = [["arm", *columns, "paper", "vs its first arm"]]
+        rows = [["arm", *columns, *(["paper", "vs its first arm"] if self.paper else [])]]
         for name, arm, paper in self.rows():
             cells = [""] * (3 * len(tasks))
             if arm is not None:
@@ -64,7 +65,8 @@ class AblationReport(Report):
                     gap = "" if arm is full else show_difference(ahead[task])
                     cells += [show_value(figures[task]), show_interval(figures[task]), gap]
             gap = "" if paper in (None, full_of_paper) else f"{paper - full_of_paper:+.2f}"
-            rows.append([name, *cells, "" if paper is None else f"{paper:.2f}", gap])
+            theirs = ["" if paper is None else f"{paper:.2f}", gap] if self.paper else []
+            rows.append([name, *cells, *theirs])
         return rows
 
     def to_json(self) -> dict[str, Any]:
@@ -73,10 +75,10 @@ class AblationReport(Report):
 
     def to_markdown(self) -> str:
         """Format the report in Markdown."""
-        parts = [
-            self.about,
-            f"{self.heading}, x 100. {DIFFERENCES}. The paper's figures are those of its own models on STSb.",
-        ]
+        heading = f"{self.heading}, x 100. {DIFFERENCES}."
+        if self.paper:
+            heading += " The paper's figures are those of its own models on STSb."
+        parts = [self.about, heading]
         parts += [as_markdown(self.table()), ALL_FIGURES, as_markdown(interval_table(self.systems))]
         return "\n\n".join([*parts, *self.notes]) + "\n"
 

@@ -139,9 +139,15 @@ def _vectors(where: str, resources: SystemResources) -> Similarity:
 
 
 def _sif(where: str, resources: SystemResources) -> Similarity:
-    from ctxsim_hf.evaluation.word_vectors import WordVectors
+    from ctxsim_hf.evaluation.sif import Sif
 
-    return EncoderSignal(WordVectors(where, resources.count_words()).encode)
+    return EncoderSignal(Sif(where, resources.count_words()).encode)
+
+
+def _usif(where: str, resources: SystemResources) -> Similarity:
+    from ctxsim_hf.evaluation.sif import USif
+
+    return EncoderSignal(USif(where, resources.count_words()).encode)
 
 
 def _transformer(where: str, pooling: str) -> Similarity:
@@ -226,7 +232,8 @@ SYSTEM_KINDS = {
     "letters": SystemKind("", "the same, with the forms of a word alike", _letters, counts_words=True),
     "bm25": SystemKind("", "both ways for pairs, the query's way for --retrieval", _bm25, counts_words=True),
     "vectors": SystemKind("FILE", "mean of word vectors (GloVe, word2vec)", _vectors),
-    "sif": SystemKind("FILE", "the same by SIF", _sif, counts_words=True),
+    "sif": SystemKind("FILE", "the same by SIF, 10 components removed", _sif, counts_words=True),
+    "usif": SystemKind("FILE", "the same by uSIF", _usif, counts_words=True),
     "hf": SystemKind("ID", "mean of a transformer's last layer", lambda where, _: _transformer(where, "mean")),
     "hf-cls": SystemKind("ID", "its first token (BERT, DPR)", lambda where, _: _transformer(where, "cls")),
     "st": SystemKind("ID", "sentence-transformers", _sentence_transformer),

@@ -1,5 +1,4 @@
-"""Turn files of word vectors into sentence vectors: the mean of a sentence's words, or their smooth inverse frequency
-average (SIF: a word weighs a / (a + p), and the main direction of all sentences is removed).
+"""Turn files of word vectors into sentence vectors: the mean of a sentence's words. See sif.py for weighted means.
 
 Three formats are read. Text: a word and its numbers in a line (GloVe), after a line with the counts (word2vec).
 Binary: that line, then each word and its float32 numbers (word2vec's .bin). A folder: one .npy of vectors and one
@@ -16,9 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.text.lexical import TfidfCosine
 
-SIF_A = 1e-3
 # Tokenised roughly as the corpora of GloVe were: a full stop is a word, and it's becomes it and 's.
 _TOKEN = re.compile(
     r"\d+(?:[.,:]\d+)*|'(?:s|re|ve|ll|d|m)\b|n't\b|[^\W\d_]+?(?=n't\b)|[^\W\d_]+|[^\w\s]", re.IGNORECASE
@@ -32,45 +29,31 @@ class WordVectors:
 
     Args:
         path (`str`): The file or folder. It is read on demand, and only the vectors of words that occur are kept.
-        counts (`TfidfCosine`, *optional*): Word counts of a corpus, for SIF. None gives the mean.
     """
 
-    def __init__(self, path: str, counts: TfidfCosine | None = None) -> None:
+    def __init__(self, path: str) -> None:
         if not Path(path).exists():
             raise UserError(f"expected word vectors in {path!r}, which does not exist")
-        self.path, self.counts = Path(path), counts
+        self.path = Path(path)
 
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return a vector for each sentence; that of a sentence without a known word is 0.
-
-        SIF removes the main direction of these sentences, so its vectors depend on all of them.
-        """
-        tokens = [_TOKEN.findall(sentence) for sentence in sentences]
+        """Return a vector for each sentence; that of a sentence without a known word is 0."""
+        tokens = [self.tokens(sentence) for sentence in sentences]
         wanted = {form for words in tokens for word in words for form in (word, word.lower())}
         vectors = read_vectors(self.path, wanted)
         if not vectors:
             raise UserError(f"no word of the {len(sentences)} sentences has a vector in {str(self.path)!r}")
-        known = [[_form(word, vectors) for word in words] for words in tokens]
-        known = [[word for word in words if word in vectors] for words in known]
-        weights = self._weights(sorted(vectors))
-        encoded = np.zeros((len(sentences), len(next(iter(vectors.values())))))
-        for row, words in enumerate(known):
-            if words:
-                encoded[row] = np.mean([weights[word] * vectors[word] for word in words], axis=0)
-        return encoded if self.counts is None else _without_main_direction(encoded)
+        forms = [[_form(word, vectors) for word in words] for words in tokens]
+        return self.average([[word for word in words if word in vectors] for words in forms], vectors)
 
-    def _weights(self, words: list[str]) -> dict[str, float]:
-        if self.counts is None:
-            return dict.fromkeys(words, 1.0)
-        idf = self.counts.idf([word.lower() for word in words])
-        # idf = ln(sentences / (df + 1)), so this is df + 1; p is the share among all words of all sentences.
-        # Punctuation is not counted there and would look like rare words, so it weighs nothing.
-        df = self.counts.num_sentences * np.exp(-idf)
-        shares = df / float(self.counts.words.counts.sum())
-        return {
-            word: SIF_A / (SIF_A + share) if word[0].isalnum() else 0.0
-            for word, share in zip(words, shares.tolist(), strict=True)
-        }
+    def tokens(self, sentence: str) -> list[str]:
+        """Return the words and marks of a sentence."""
+        return _TOKEN.findall(sentence)
+
+    def average(self, sentences: Sequence[Sequence[str]], vectors: Vectors) -> np.ndarray:
+        """Return a vector for each sentence, given as words that have vectors: (sentences, vector size)."""
+        nothing = np.zeros_like(next(iter(vectors.values())))
+        return np.stack([np.mean([vectors[word] for word in words] or [nothing], axis=0) for words in sentences])
 
 
 def read_vectors(path: Path, wanted: set[str]) -> Vectors:
@@ -138,9 +121,3 @@ def _read_binary(path: Path) -> Iterator[tuple[str, np.ndarray]]:
 def _form(word: str, vectors: Vectors) -> str:
     """Return a word as it is if that has a vector (word2vec keeps case), else in lower case."""
     return word if word in vectors else word.lower()
-
-
-def _without_main_direction(vectors: np.ndarray) -> np.ndarray:
-    _, directions = np.linalg.eigh(vectors.T @ vectors)
-    main = directions[:, -1]
-    return vectors - np.outer(vectors @ main, main)

@@ -35,6 +35,11 @@ class IndexArguments(StageArguments):
         help="Let a causal language model of --context-model give the signal `cloze` alone, so that a generator may "
         "answer the terms of the fit score.",
     )
+    bridges: list[str] | None = HfArg(
+        default=None,
+        help="Texts that take a sentence at {} and end where a causal language model is to say it in one word; by "
+        "default those of its own settings.",
+    )
     encoder: str | None = HfArg(
         default=None, help="A surrogate or SentenceTransformer, folder or id, for the signal `encoder`."
     )
@@ -58,7 +63,7 @@ class IndexArguments(StageArguments):
 
     unrecorded: ClassVar[tuple[str, ...]] = (
         *(*StageArguments.unrecorded, "chunks", "discriminator", "generator", "context_model", "encoder"),
-        *("cloze_only", "tokenizer", "workers", "origin", "add", "delete", "compact", "corpus"),
+        *("cloze_only", "bridges", "tokenizer", "workers", "origin", "add", "delete", "compact", "corpus"),
     )
     with_origin: ClassVar[tuple[str, ...]] = ("origin", "add", "delete", "compact", "corpus", "chunks", "workers")
 

@@ -52,11 +52,13 @@ def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str
         inputs["encoder"] = describe_encoder(encoder)
     if arguments.cloze_only:
         inputs["cloze_only"] = True
+    if arguments.bridges is not None:
+        inputs["bridges"] = arguments.bridges
     with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
             if encoder is not None:
                 EncoderSignal.open(encoder)  # refuses a folder without an encoder before anything is written
-            copy_models(stage.folder, models, arguments.tokenizer, arguments.cloze_only)
+            copy_models(stage.folder, models, arguments.tokenizer, arguments.cloze_only, arguments.bridges)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
             _write(stage, arguments, inputs["chunks"]["xxh3_128"], executor)

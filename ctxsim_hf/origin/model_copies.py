@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from transformers import TokenizersBackend
 
@@ -22,7 +23,13 @@ from ctxsim_hf.text.fast_tokenizer import TOKENIZER_FILES, copy_tokenizer
 WORDS_BESIDE_CLOZE = 0.2
 
 
-def copy_models(folder: Path, models: list[Path], tokenizer: str | None, cloze_only: bool = False) -> None:
+def copy_models(
+    folder: Path,
+    models: list[Path],
+    tokenizer: str | None,
+    cloze_only: bool = False,
+    bridges: list[str] | None = None,
+) -> None:
     """Copy a tokenizer and the models, which must answer different terms; write layout and settings.
 
     Args:
@@ -30,15 +37,20 @@ def copy_models(folder: Path, models: list[Path], tokenizer: str | None, cloze_o
         models (`list[Path]`): Folders or GGUF files.
         tokenizer (`str`, *optional*): Folder with the tokenizer. None takes that of the first model that has one.
         cloze_only (`bool`): Whether causal language models answer no term, whatever their own settings say.
+        bridges (`list[str]`, *optional*): Bridges of causal language models. None leaves those of their own settings.
     """
     names = _names(models)
     opened = {name: load_context_model(model) for name, model in names.items()}
-    silenced = _silence(opened) if cloze_only else {}
+    changed: dict[str, CausalContextModel] = {}
+    if cloze_only:
+        changed |= _change(opened, "--cloze-only", terms=[])
+    if bridges is not None:
+        changed |= _change(opened, "--bridges", bridges=bridges)
     answered = answered_terms(opened)
     _write_tokenizer(folder / TOKENIZER, [Path(tokenizer)] if tokenizer else models, opened)
     for name, model in names.items():
         copy_context_model(model, folder / CONTEXT_MODELS / name)
-    for name, language_model in silenced.items():
+    for name, language_model in changed.items():
         language_model.settings.save(folder / CONTEXT_MODELS / name)
     Layout(list(names), max(model.width for model in opened.values())).save(folder)
     # Retrieved contexts take a slow model seconds a pair.
@@ -48,13 +60,13 @@ def copy_models(folder: Path, models: list[Path], tokenizer: str | None, cloze_o
     write_json(folder / SETTINGS_FILE, OriginSettings(signals=signals, weights=weights).to_json())
 
 
-def _silence(models: Mapping[str, ContextModel]) -> dict[str, CausalContextModel]:
-    """Let causal language models answer no term, and return them."""
+def _change(models: Mapping[str, ContextModel], flag: str, **settings: Any) -> dict[str, CausalContextModel]:
+    """Change settings of the causal language models as a flag asks, and return these models."""
     found = {name: model for name, model in models.items() if isinstance(model, CausalContextModel)}
     if not found:
-        raise UserError("--cloze-only is for a causal language model, but --context-model names none")
+        raise UserError(f"{flag} is for a causal language model, but --context-model names none")
     for model in found.values():
-        model.answer_no_term()
+        model.change(**settings)
     return found
 
 

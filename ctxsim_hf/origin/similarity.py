@@ -125,7 +125,9 @@ class OriginSimilarity:
                 raise UserError("no context model of this origin knows cloze contexts; index with a language model")
             power = model.cloze_power if self.settings.cloze_power is None else self.settings.cloze_power
             whitening = Whitening(background, power, self.settings.cloze_ridge)
-            key = xxhash.xxh3_128_hexdigest(repr(self._record["inputs"]["context_models"]).encode())
+            inputs = self._record["inputs"]
+            asked = [*inputs["context_models"], *inputs.get("bridges", [])]  # what the states depend on
+            key = xxhash.xxh3_128_hexdigest(repr(asked).encode())
             cache = self._cache / f"cloze-{key}.sqlite" if self._cache else None
             return ClozeSignal(model, whitening, cache, background, self.settings.cloze_neighbours)
         return open_signal(name, self.version.folder / WORDS if name == "words" else self.folder / SIGNALS / name)

@@ -1,8 +1,9 @@
-"""Measure what a part of the method is worth, next to the paper's figures: `ctxsim ablate`.
+"""Measure what a part of the method is worth, next to the paper's figures where it has some: `ctxsim ablate`.
 
-    contexts  strategy  terms       the origin of an adapted folder with other settings
-    corpus-size                     origins of fewer documents
-    pairs  structure                surrogates of fewer pairs, or of another structure
+    contexts  strategy  terms  signals    the origin of an adapted folder with other settings
+    corpus-size                           origins of fewer documents
+    bridges                               origins whose language model is asked by other texts
+    pairs  structure                      surrogates of fewer pairs, or of another structure
 
 The arms are made by other verbs, which are shown as command lines, each arm in a folder of its own. An arm is finished
 once it is evaluated, and is not run again.
@@ -25,8 +26,10 @@ from ctxsim_hf.evaluation.report import SCORES_FILE, read_report
 from ctxsim_hf.evaluation.results import judge
 from ctxsim_hf.evaluation.systems import PairScorer
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
-from ctxsim_hf.recipes.ablations import ABLATIONS, Ablation, Arm, Place, folder_name, title
+from ctxsim_hf.recipes.ablations import ABLATIONS
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
+from ctxsim_hf.recipes.arms import Ablation, Arm, Place, folder_name, title
+from ctxsim_hf.recipes.signal_ablations import spell
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -69,11 +72,14 @@ class AblateArguments(StageArguments, SettingsArguments):
                 "is what the arms differ by" if ablation.asks_origin else "is for origins, and the arms are surrogates"
             )
             raise UserError(f"--{given[0].replace('_', '-')} {why}; leave it out")
-        if ablation.asks_origin and self.signals is None and self.lexical_weight is None:
-            self.signals = ["contexts=1"]  # which the arms vary; an adapted origin may weigh others
         if self.limit is None:
             self.limit = ablation.limit
         return ablation
+
+    def weigh(self, ablation: Ablation, adapted: AdaptedFolder) -> None:
+        """Fill in the weights of signals, which stage.json records: those that `ctxsim weigh` chose may change."""
+        if ablation.asks_origin and self.signals is None and self.lexical_weight is None:
+            self.signals = spell(adapted.signals) if ablation.signals is None else list(ablation.signals)
 
     def evaluation_values(self) -> dict[str, Any]:
         """Return the arguments of `ctxsim evaluate` that all arms have in common."""
@@ -91,8 +97,12 @@ class AblateArguments(StageArguments, SettingsArguments):
 def run(arguments: AblateArguments) -> str:
     """Run the steps that are not finished yet and return the tables."""
     ablation = arguments.check()
-    adapted = AdaptedFolder.find(arguments.adapted).expect_generator()
-    with Stage("ablate", arguments, adapted.describe(), packages=("numpy", "scipy", "torch", "transformers")) as stage:
+    adapted = AdaptedFolder.find(arguments.adapted)
+    if ablation.expects is not None:
+        ablation.expects(adapted)
+    inputs = adapted.describe()
+    arguments.weigh(ablation, adapted)
+    with Stage("ablate", arguments, inputs, packages=("numpy", "scipy", "torch", "transformers")) as stage:
         if not stage.finished:
             arms = ablation.arms(Place(adapted, stage.folder, arguments.minutes, arguments.workers or 1))
             tasks = arguments.load_tasks(arms)  # before anything is trained
@@ -100,8 +110,9 @@ def run(arguments: AblateArguments) -> str:
             report = AblationReport(
                 tasks,
                 [judge(title(arm, adapted), [_scores(arm, stage.folder)], tasks) for arm in arms],
+                remarks=[f"{arm.name}: {arm.note}" for arm in arms if arm.note],
                 about=ablation.about,
-                paper=paper_figures.ABLATIONS[arguments.ablation[0]],
+                paper=paper_figures.ABLATIONS.get(arguments.ablation[0], {}),
             )
             report.write(stage.folder, {"ablation": arguments.ablation[0]})
             stage.finish({"arms": len(arms)})

@@ -1,19 +1,15 @@
-"""Define the six ablations of the paper, each as a list of arms with the full one first.
+"""Define the ablations, each as a list of arms with the full one first: the paper's six, and those of
+signal_ablations.py."""
 
-An arm is a system and the steps that make it, unless the folder of `ctxsim adapt` has it already.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from ctxsim_hf.origin.layout import Layout
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
+from ctxsim_hf.recipes.arms import Ablation, Arm, Place, short_number
+from ctxsim_hf.recipes.signal_ablations import bridges, signals
 from ctxsim_hf.recipes.steps import Step
 from ctxsim_hf.runtime.presets import PRESETS
 from ctxsim_hf.runtime.record import read_stage
-from ctxsim_hf.text.tokenized import tokenize_chunks
 
 NUM_CONTEXTS = (1000, 500, 100, 20)
 SCREEN_CHUNKS = 5000  # in every arm of `contexts`: enough for 1000 different ones, at most one from a chunk
@@ -22,71 +18,6 @@ MIN_DOCUMENTS = 20  # the fewest that a share may have
 NUM_PAIRS = (10_000_000, 1_000_000, 100_000, 10_000, 1000)
 TRAINING_SHARE = 0.8  # of the minutes; the rest is for harvests and evaluations
 UNLIMITED_EPOCHS = 100_000  # the arms are compared at equal minutes
-ORIGIN_LIMIT = 500  # pairs: an origin takes 0.1 seconds for each with 100 contexts, 1 second with 1000
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One variant of an ablation."""
-
-    name: str  # in tables, and of its folder
-    system: str  # as `ctxsim evaluate` spells it
-    settings: Mapping[str, Any] = field(default_factory=dict)  # arguments of `ctxsim evaluate`
-    steps: Sequence[Step] = ()  # that make the system
-    chunks: str | None = None  # folder whose number of tokens is shown next to the name
-
-
-class Place(NamedTuple):
-    """What the arms are made from, and where they are written."""
-
-    adapted: AdaptedFolder
-    output: Path
-    minutes: float
-    workers: int
-
-    @property
-    def origin(self) -> str:
-        """The adapted origin, as `ctxsim evaluate` spells it."""
-        return f"origin:{self.adapted.origin}"
-
-    def of(self, arm: str, name: str) -> str:
-        """Return the path of something in the folder of an arm."""
-        return str(self.output / folder_name(arm) / name)
-
-
-class Ablation(NamedTuple):
-    """What an ablation varies, and how to make its arms."""
-
-    about: str
-    arms: Callable[[Place], list[Arm]]
-    varies: tuple[str, ...]  # settings of the origin that are the arms' own
-    asks_origin: bool = True  # False where the arms are surrogates, which have no such settings and are fast
-
-    @property
-    def limit(self) -> int | None:
-        """Default number of pairs of each task; None means all."""
-        return ORIGIN_LIMIT if self.asks_origin else None
-
-
-def folder_name(arm: str) -> str:
-    """Return the name of an arm's folder."""
-    return arm.replace(" ", "-")
-
-
-def title(arm: Arm, adapted: AdaptedFolder) -> str:
-    """Return the name of an arm in tables."""
-    if arm.chunks is None:
-        return arm.name
-    tokens = len(tokenize_chunks(arm.chunks, adapted.place("tokenizer"), "train").tokens)
-    return f"{arm.name}, {short_number(tokens)} tokens"
-
-
-def short_number(number: int) -> str:
-    """Format a number with a letter for its size: 980K, 1M, 34.5M."""
-    for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
-        if number >= size:
-            return f"{number / size:.1f}".removesuffix(".0") + letter
-    return str(number)
 
 
 def _contexts(place: Place) -> list[Arm]:
@@ -178,7 +109,6 @@ ABLATIONS = {
         "Documents that a light generator (in closed form) and the index are made of; the tokenizer is "
         "that of all documents.",
         _corpus_size,
-        varies=(),
     ),
     "contexts": Ablation(
         f"Contexts in the set of a sentence, out of {SCREEN_CHUNKS:,} chunks.",
@@ -188,7 +118,6 @@ ABLATIONS = {
     "pairs": Ablation(
         "Harvested pairs that a surrogate learns from, for as many minutes in every arm.",
         _pairs,
-        varies=(),
         asks_origin=False,
     ),
     "strategy": Ablation("How the set of contexts is chosen.", _strategy, varies=("strategy",)),
@@ -196,7 +125,19 @@ ABLATIONS = {
     "structure": Ablation(
         "Two sentences apart (siamese) or together (cross), from the same pairs, for as many minutes.",
         _structure,
-        varies=(),
         asks_origin=False,
+    ),
+    "signals": Ablation(
+        "Signals that the origin weighs, each alone and each left out.",
+        signals,
+        varies=("signals", "lexical_weight"),
+        signals=None,
+        expects=None,
+    ),
+    "bridges": Ablation(
+        "Texts by which the language model is asked for a word (the signal cloze).",
+        bridges,
+        signals=("cloze=1",),
+        expects=AdaptedFolder.expect_language_model,
     ),
 }

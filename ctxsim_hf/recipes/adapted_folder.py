@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.runtime.files import read_sealed
@@ -62,20 +63,42 @@ class AdaptedFolder:
         """Return what was asked for, or an empty dictionary if nothing was made yet."""
         return read_sealed(self.asked_file, "remove it and run the same command again")
 
-    def expect_generator(self) -> "AdaptedFolder":
-        """Return the folder; refuse one without a generator of its own."""
+    def expect_generator(self) -> None:
+        """Refuse a folder that was not made from a generator of its own alone."""
         for flag, given in {"--context-model": self.context_model, "--start": self.start}.items():
             if given is not None:
                 raise UserError(
                     f"expected a folder made by `ctxsim adapt` with a generator of its own, but {self.path!r} was "
                     f"made with {flag} {given}"
                 )
-        return self
+
+    def expect_language_model(self) -> None:
+        """Refuse a folder that was made without a language model."""
+        if self.context_model is None:
+            raise UserError(
+                f"expected a folder made by `ctxsim adapt --context-model`, but {self.path!r} was made without a "
+                "language model, so there are no bridges"
+            )
 
     def describe(self) -> dict[str, Any]:
         """Describe the folder for the stage.json of a stage that reads it; refuse an unfinished one."""
-        found = {name: describe_stage(self.place(name), command) for name, command in MADE_BY.items()}
+        found = {
+            name: describe_stage(self.place(name), command)
+            for name, command in MADE_BY.items()
+            if name not in self.left_out
+        }
         return found | {"origin": describe_stage(self.origin, "index")}
+
+    @property
+    def left_out(self) -> set[str]:
+        """Names of what is not made: a language model needs no generator, and with an encoder too no tokenizer."""
+        models = {"generator": self.context_model, "tokenizer": self.context_model and self.start}
+        return {name for name, model in models.items() if model is not None}
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """The signals that have a weight in the origin, with their weights."""
+        return OriginSettings.load(Path(self.origin)).active_signals
 
     def place(self, name: str) -> str:
         """Return the path of something in the folder."""

@@ -149,7 +149,7 @@ def test_what_a_user_can_get_wrong(ctxsim: Run, words: tuple[str, ...], message:
     assert err.startswith("ctxsim evaluate: ") and message in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["tfidf", "letters", "bm25", "sif:vectors.txt"])
+@pytest.mark.parametrize("kind", ["tfidf", "letters", "bm25", "sif:vectors.txt", "usif:vectors.txt"])
 def test_no_text_to_count_words_in_is_said_at_once(ctxsim: Run, data_root: Path, tmp_path: Path, kind: str) -> None:
     (tmp_path / "mteb").symlink_to(data_root / "mteb")
     before = f"scores:{tmp_path / 'absent'}"  # which would be said, were it opened first

@@ -46,4 +46,5 @@ def test_arms_beside_the_papers() -> None:
     assert third == ["only theirs", "", "", "", "34.45", "-44.02"]
     assert report.to_json()["paper"][2] == {"arm": "only theirs", "stsb": 34.45}
     alone = AblationReport([TASK], [full], paper={})
-    assert alone.table()[1][3:] == ["", "", ""]
+    assert alone.table()[0][3:] == ["vs first arm"] and alone.table()[1][3:] == [""]
+    assert "paper" not in alone.to_markdown()

@@ -76,7 +76,8 @@ def test_a_cross_surrogate(models: Path) -> None:
 
 def test_word_systems(data_root: Path, tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(SENTENCES[0].lower().split())))
-    for spelling in ("tfidf", "bm25", f"vectors:{tmp_path / 'v.txt'}", f"sif:{tmp_path / 'v.txt'}"):
+    words = [f"{kind}:{tmp_path / 'v.txt'}" for kind in ("vectors", "sif", "usif")]
+    for spelling in ("tfidf", "bm25", *words):
         scores(spelling, data_root)
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.evaluation.bm25 import Bm25
-from ctxsim_hf.evaluation.word_vectors import SIF_A, WordVectors, read_vectors
+from ctxsim_hf.evaluation.sif import SIF_A, Sif, USif, remove_components, usif_weights
+from ctxsim_hf.evaluation.word_vectors import WordVectors, read_vectors
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.lexical import TfidfCosine
 
@@ -70,12 +71,45 @@ def test_a_mean_of_words(tmp_path: Path) -> None:
 
 def test_sif_by_hand(tmp_path: Path) -> None:
     counts = TfidfCosine.from_sentences(CORPUS)
-    sentences = ["the cat", "cat", "the."]
-    encoded = WordVectors(str(write_vectors(tmp_path, "glove")), counts).encode(sentences)
-    the, cat = (SIF_A / (SIF_A + (df + 1) / 11) for df in (3, 2))
-    plain = np.array([[the / 2, cat], [0, 2 * cat], [the / 2, 0]])  # marks weigh nothing
+    sentences = ["the cat", "cat", "the."]  # marks are no words
+    encoded = Sif(str(write_vectors(tmp_path, "glove")), counts).encode(sentences)
+    the, cat = (SIF_A / (SIF_A + df / 11) for df in (3, 2))
+    plain = np.array([[the / 2, cat], [0, 2 * cat], [the, 0]])
     _, _, directions = np.linalg.svd(plain, full_matrices=False)
     assert encoded == pytest.approx(plain - np.outer(plain @ directions[0], directions[0]), abs=1e-12)
+
+
+def test_usif_by_hand(tmp_path: Path) -> None:
+    counts = TfidfCosine.from_sentences(CORPUS)
+    sentences = ["the cat", "cat", "the.", "unheard"]  # of one word on average: 1 - (1 - 1 / 8) = 1 / 8
+    encoded = USif(str(write_vectors(tmp_path, "glove")), counts).encode(sentences)
+    a = (1 - 2 / 8) / (2 / 8 * 8 / 2)  # `the` and `cat`, of 8 words, are more frequent than 1 / 8
+    the, cat = (a / (a / 2 + df / 11) for df in (3, 2))
+    plain = np.array([[the / 2, cat / 2], [0, cat], [the, 0], [0, 0]])  # each dimension has the length 1
+    _, _, directions = np.linalg.svd(plain, full_matrices=False)
+    assert encoded == pytest.approx(plain - np.outer(plain @ directions[0], directions[0]), abs=1e-12)
+    assert usif_weights(np.array([0.5, 0.1]), np.full(4, 0.25), 11).tolist() == [2, 2]  # no word is frequent
+
+
+def test_a_direction_is_removed_by_its_share_of_the_variance() -> None:
+    vectors = np.random.default_rng(0).normal(size=(30, 20)) * np.linspace(3, 1, 20) + 1
+    _, sizes, directions = np.linalg.svd(vectors, full_matrices=False)
+    wholly, partly = vectors.copy(), vectors.copy()
+    for size, direction in zip(sizes[:5], directions[:5], strict=True):
+        wholly -= np.outer(wholly @ direction, direction)
+        partly -= size**2 / (sizes[:5] ** 2).sum() * np.outer(partly @ direction, direction)
+    np.testing.assert_allclose(remove_components(vectors, 5), wholly, atol=1e-10)
+    np.testing.assert_allclose(remove_components(vectors, 5, by_variance=True), partly, atol=1e-10)
+    # Of two sentences, which have two directions, only the first is removed.
+    assert np.linalg.norm(remove_components(vectors[:2], 10), axis=1).min() > 0.1
+
+
+def test_not_is_read_in_every_spelling(tmp_path: Path) -> None:
+    path = tmp_path / "v.txt"
+    path.write_text("ca 1 2 0\ncan 1 2 1\nnot 0 1 5\nn't 9 9 9\n")
+    words = Sif(str(path), TfidfCosine.from_sentences(CORPUS))
+    one, other, _ = words.encode(["ca not", "ca n't", "can"])
+    assert one.tolist() == other.tolist()
 
 
 def test_words_of_a_real_sentence(tmp_path: Path) -> None:

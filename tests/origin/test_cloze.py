@@ -9,6 +9,7 @@ import torch
 from planted import PlantedCorpus
 from tiny_language_model import save_tiny_llama
 
+from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.registry import load_context_model
 from ctxsim_hf.origin.cloze_signal import ClozeModel, ClozeSignal, Whitening
 from ctxsim_hf.origin.fit_score import answered_terms
@@ -117,6 +118,38 @@ def test_a_generator_answers_the_terms_beside_a_language_model(ctxsim: Run, plan
     alone = {name: OriginSimilarity.from_pretrained(tmp_path / "origin", signals={name: 1.0}) for name in weights}
     expected = sum(origin.shares[name] * alone[name].similarity(*pairs) for name in weights)
     np.testing.assert_allclose(origin.similarity(*pairs), expected, atol=1e-6)
+
+
+def test_other_bridges(
+    ctxsim: Run, planted: Path, origin_folder: Path, pairs: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    bridge = 'The sentence "{}" is about'
+    index = ("index", "--chunks", planted / "chunks", "--background", 40)
+    model = ("--context-model", origin_folder / "context_models/llama")
+    code, _, err = ctxsim(*index, *model, "--bridges", bridge, "--output", tmp_path / "origin")
+    assert code == 0, err
+    origin = OriginSimilarity.from_pretrained(tmp_path / "origin", signals={"cloze": 1})
+    asked = origin.models["llama"]
+    assert isinstance(asked, CausalContextModel) and asked.settings.bridges == [bridge]
+    before = load_context_model(origin_folder / "context_models/llama")
+    assert isinstance(before, CausalContextModel)
+    before.change(bridges=[bridge])
+    np.testing.assert_allclose(origin.version.cloze_states(), before.vectors(origin.background), atol=1e-4)
+    # In a cache that both share, each finds its own states.
+    folders = [origin_folder, tmp_path / "origin", origin_folder, tmp_path / "origin"]
+    cached = [
+        OriginSimilarity.from_pretrained(folder, signals={"cloze": 1}, cache_folder=tmp_path / "cache")
+        for folder in folders
+    ]
+    one, other, *again = [origin.similarity(*pairs) for origin in cached]
+    np.testing.assert_allclose(again, [one, other], atol=1e-6)
+    np.testing.assert_allclose(origin.similarity(*pairs), other, atol=1e-6)
+    assert np.abs(one - other).max() > 0.01
+    code, _, err = ctxsim(*index, *model, "--bridges", "no place", "--output", tmp_path / "refused")
+    assert code == 2 and "a bridge takes the sentence at {}; got 'no place'" in err
+    generator = ("--generator", planted / "generator")
+    code, _, err = ctxsim(*index, *generator, "--bridges", bridge, "--output", tmp_path / "refused")
+    assert code == 2 and "--bridges is for a causal language model, but --context-model names none" in err
 
 
 def test_what_a_sentence_has_with_everything_is_taken_off(origin_folder: Path) -> None:

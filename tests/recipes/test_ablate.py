@@ -10,15 +10,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from planted import PlantedCorpus
+from tiny_language_model import save_tiny_llama
 from unfinished import unfinished
 
-from ctxsim_hf import evaluate_similarity, harvest
+from ctxsim_hf import build_index, evaluate_similarity, grow_index, harvest
+from ctxsim_hf.context_models.causal.settings import BRIDGES
 from ctxsim_hf.evaluation import paper_figures
 from ctxsim_hf.evaluation.report import Report
+from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.recipes import steps
-from ctxsim_hf.recipes.ablations import ABLATIONS, Place, short_number
-from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
+from ctxsim_hf.recipes.ablations import ABLATIONS
+from ctxsim_hf.recipes.adapted_folder import ASKED_FILE, AdaptedFolder
+from ctxsim_hf.recipes.arms import Place, short_number
+from ctxsim_hf.runtime.files import seal, write_json
 
 Run = Callable[..., tuple[int, str, str]]
 FEW = ("--num-contexts", 8, "--screen-chunks", 40, "--background-size", 30)
@@ -33,6 +38,20 @@ def adapted(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("chunks", "tokenizer", "generator"):
         (folder / name).symlink_to(planted / name)
     harvest(**AdaptedFolder.find(str(folder)).harvest_values(1200), output=folder / "pairs")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def language_model(adapted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a language model, as `ctxsim adapt --context-model` leaves it."""
+    folder = tmp_path_factory.mktemp("language-model")
+    for name in ("chunks", "tokenizer", "pairs"):
+        (folder / name).symlink_to(adapted / name)
+    model = save_tiny_llama(folder / "llama")
+    origin = folder / "ctxsim/origin-tiny"
+    build_index(folder / "chunks", context_model=model, background=40, output=origin)
+    ChosenWeights({"cloze": 1.0, "words": 0.5}, 0.6, {}, 100).save(origin)
+    write_json(folder / ASKED_FILE, seal({"context_model": str(model)}))
     return folder
 
 
@@ -154,6 +173,85 @@ def test_fewer_pairs(ctxsim: Run, adapted: Path, data_root: Path, tmp_path: Path
     assert len(few) == 980 and few < more
 
 
+def test_signals(ctxsim: Run, adapted: Path, data_root: Path, tmp_path: Path) -> None:
+    folder, origin_folder = tmp_path / "adapted", tmp_path / "adapted/ctxsim/origin-tiny"
+    shutil.copytree(adapted, folder)
+    weights = {"cloze": 0.5, "contexts": 1.0, "words": 0.25}
+    ChosenWeights(weights, 0.6, {}, 100).save(origin_folder)
+    command = words("signals", folder, data_root, tmp_path / "out", *FEW)
+    code, said, progress = ctxsim(*command)
+    assert code == 0, progress
+    rows = json.loads((tmp_path / "out/results.json").read_text())["results"]
+    names = [*(f"{name} alone" for name in weights), *(f"without {name}" for name in weights)]
+    assert [row["system"] for row in rows] == ["the origin's own weights", *names]
+    settings: dict[str, Any] = {"num_contexts": 8, "screen_chunks": 40, "background_size": 30}
+    expected = {0: weights, 3: {"words": 1.0}, 4: {"contexts": 1.0, "words": 0.25}}
+    for place, signals in expected.items():
+        origin = OriginSimilarity.from_pretrained(origin_folder, signals=signals, **settings)
+        (result,) = evaluate_similarity(origin, ["stsb"], "validation", data_root)
+        assert rows[place]["spearman"]["value"] == pytest.approx(result.main.value, abs=1e-6)
+    assert "without cloze: contexts=1 words=0.25" in said and "paper" not in said
+    # Weights that were chosen anew make another ablation.
+    ChosenWeights(weights | {"words": 1.0}, 0.6, {}, 100).save(origin_folder)
+    code, _, err = ctxsim(*command)
+    assert code == 2 and "signals was ['cloze=0.5', 'contexts=1', 'words=0.25'], now" in err
+
+
+def test_signals_that_are_the_same_mixture_are_one_arm(adapted: Path, language_model: Path, tmp_path: Path) -> None:
+    def arms(folder: Path) -> dict[str, Any]:
+        place = Place(AdaptedFolder.find(str(folder)), tmp_path, 20, 1)
+        return {arm.name: arm.settings["signals"] for arm in ABLATIONS["signals"].arms(place)}
+
+    two = {
+        "the origin's own weights": ["cloze=1", "words=0.5"],
+        "cloze alone": ["cloze=1"],
+        "words alone": ["words=1"],
+    }
+    assert arms(language_model) == two
+    one = {"the origin's own weights": ["contexts=1"], "cloze alone": ["cloze=1"], "words alone": ["words=1"]}
+    assert arms(adapted) == one
+
+
+def test_signals_of_a_language_model(ctxsim: Run, language_model: Path, data_root: Path, tmp_path: Path) -> None:
+    code, _, progress = ctxsim(*words("signals", language_model, data_root, tmp_path / "out", "--limit", 6))
+    assert code == 0, progress
+    rows = json.loads((tmp_path / "out/results.json").read_text())["results"]
+    assert [row["system"] for row in rows] == ["the origin's own weights", "cloze alone", "words alone"]
+    code, _, err = ctxsim(*words("terms", language_model, data_root, tmp_path / "other"))
+    assert code == 2 and "with a generator of its own, but" in err and err.count("\n") == 1
+
+
+def test_arms_of_bridges(language_model: Path, tmp_path: Path) -> None:
+    def arms(folder: Path) -> list[Any]:
+        return ABLATIONS["bridges"].arms(Place(AdaptedFolder.find(str(folder)), tmp_path, 20, 1))
+
+    own, first, second, _, last = arms(language_model)
+    assert (own.system, own.steps) == (f"origin:{language_model}/ctxsim/origin-tiny", ())
+    both = [first.steps[0].values["bridges"][0], second.steps[0].values["bridges"][0]]
+    assert tuple(both) == BRIDGES and last.steps[0].values["bridges"][:2] == both and own.note.count("`") == 4
+    assert (first.steps[0].values["background"], first.steps[0].values["ngrams"]) == (40, "uni+bigrams")
+    # An origin with other documents than the chunks is made anew like the others.
+    grown = tmp_path / "grown"
+    shutil.copytree(language_model, grown, symlinks=True)
+    grow_index(grown / "ctxsim/origin-tiny", delete=["texts/3"])
+    (step,) = arms(grown)[0].steps
+    assert step.values["bridges"] == both
+
+
+def test_bridges(ctxsim: Run, language_model: Path, data_root: Path, tmp_path: Path) -> None:
+    code, said, progress = ctxsim(*words("bridges", language_model, data_root, tmp_path / "out", "--workers", 1))
+    assert code == 0, progress
+    rows = json.loads((tmp_path / "out/results.json").read_text())["results"]
+    assert len(rows) == 5 and len({row["spearman"]["value"] for row in rows}) > 1
+    folders = [language_model / "ctxsim/origin-tiny", tmp_path / "out/bridge-1-alone/origin"]
+    for row, folder in zip(rows, folders, strict=False):
+        origin = OriginSimilarity.from_pretrained(folder, signals={"cloze": 1.0})
+        (expected,) = evaluate_similarity(origin, ["stsb"], "validation", data_root)
+        assert row["spearman"]["value"] == pytest.approx(expected.main.value, abs=1e-6)
+    assert origin.models["llama"].settings.bridges == [BRIDGES[0]]  # type: ignore[attr-defined]
+    assert f"bridge 1 alone: `{BRIDGES[0]}`" in said
+
+
 @pytest.mark.slow
 def test_fewer_documents(ctxsim: Run, adapted: Path, data_root: Path, tmp_path: Path) -> None:
     code, said, progress = ctxsim(*words("corpus-size", adapted, data_root, tmp_path / "out", *FEW, "--workers", 1))
@@ -194,7 +292,7 @@ def test_arms_of_the_paper_are_ours(adapted: Path, tmp_path: Path) -> None:
     for name in ("contexts", "strategy", "terms", "structure"):
         arms = [arm.name for arm in ABLATIONS[name].arms(place)]
         assert arms[: len(paper_figures.ABLATIONS[name])] == list(paper_figures.ABLATIONS[name])
-    assert ABLATIONS.keys() == paper_figures.ABLATIONS.keys()
+    assert ABLATIONS.keys() - paper_figures.ABLATIONS.keys() == {"signals", "bridges"}
     weights = {arm.name: arm.settings for arm in ABLATIONS["terms"].arms(place)}
     assert weights["without left and right"] == {"weights": [1, 1, 0, 0]}
     assert weights["the origin's own weights"] == {}
@@ -208,13 +306,15 @@ def test_numbers_in_names() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("size",), "expected one of corpus-size, contexts, pairs, strategy, terms, structure, got size"),
-        ((), "terms, structure, got none"),
+        (("size",), "strategy, terms, structure, signals, bridges, got size"),
+        ((), "signals, bridges, got none"),
         (("terms", "pairs"), "got terms pairs"),
         (("terms", "--minutes", "0"), "--minutes must be above 0"),
         (("terms", "--limit", "1"), "--limit must be at least 2, got 1"),
         (("terms", "--tasks", "sts17"), "unknown task 'sts17'"),
         (("terms", "--weights", "1", "1", "1", "1"), "--weights is what the arms differ by; leave it out"),
+        (("signals", "--lexical-weight", "1"), "--lexical-weight is what the arms differ by; leave it out"),
+        (("bridges",), "was made without a language model, so there are no bridges"),
         (("pairs", "--mode", "cosine"), "--compare-by is for origins, and the arms are surrogates; leave it out"),
         (("pairs", "--data-root", "nowhere"), "'nowhere/mteb/stsbenchmark-sts', which does not exist"),
     ],

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -68,9 +68,10 @@ class CausalContextModel(ContextModel):
         model, tokenizer = load_causal(folder, device)
         return cls(model, tokenizer, CausalSettings.load(folder))
 
-    def answer_no_term(self) -> None:
-        """Leave retrieved contexts to other models from now on; cloze contexts stay."""
-        self.settings, self.terms = replace(self.settings, terms=[]), ()
+    def change(self, **settings: Any) -> None:
+        """Change some of the settings from now on. Without terms, retrieved contexts are left to other models."""
+        self.settings = replace(self.settings, **settings)
+        self.terms = tuple(self.settings.terms)
 
     def prepare_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         return self._ids(sentences)
