@@ -142,11 +142,11 @@ def merge_finished(work: Blocks) -> Any:
 
 
 def _run_block(pickled: bytes, name: str) -> None:
-    _unpickle(pickled).run_block(name)
+    unpickle_once(pickled).run_block(name)
 
 
 @lru_cache(maxsize=1)
-def _unpickle(pickled: bytes) -> Blocks:
-    """Unpickle the work once in each process, for all blocks that the process will run."""
+def unpickle_once(pickled: bytes) -> Blocks:
+    """Unpickle the work once in each process, for all blocks or ranks that the process will run."""
     work: Blocks = pickle.loads(pickled)
     return work

@@ -15,14 +15,13 @@ import pickle
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 from datatrove.executor import SlurmPipelineExecutor
 from datatrove.executor.base import PipelineExecutor
 from datatrove.pipeline.base import PipelineStep
 
-from ctxsim_hf.runtime.blocks import Blocks, consecutive_share, missing_blocks
+from ctxsim_hf.runtime.blocks import Blocks, consecutive_share, missing_blocks, unpickle_once
 from ctxsim_hf.runtime.files import many_writers
 from ctxsim_hf.runtime.working import final_output, make_marked_folder
 
@@ -42,20 +41,13 @@ class RunBlocks(PipelineStep):
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> Iterator[Any]:
         """Make the blocks. No document comes in or goes out."""
-        work = _unpickle(self.pickled)
+        work = unpickle_once(self.pickled)
         for name in consecutive_share(work.blocks(), rank, world_size):
             if not work.is_done(name):
                 with self.track_time("block"), many_writers():
                     work.run_block(name)
                 self.stat_update("blocks")
         yield from ()
-
-
-@lru_cache(maxsize=1)
-def _unpickle(pickled: bytes) -> Blocks:
-    """Unpickle the work once in each process, for all ranks that the process will run."""
-    work: Blocks = pickle.loads(pickled)
-    return work
 
 
 class DatatroveExecutor:
