@@ -8,7 +8,7 @@ Each worker has one thread; a run includes starting the workers. The machine mus
 import argparse
 import os
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from datatrove.executor import LocalPipelineExecutor
 
 import ctxsim_hf
 from benchmarks.bench_growth import make_generator, write_documents
-from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.demo_data import add_chunks_flag, find_chunks, read_sentences
+from benchmarks.measuring import timed
 from benchmarks.report import report
 from ctxsim_hf.runtime.datatrove_executor import DatatroveExecutor
 
@@ -28,15 +29,14 @@ DOCUMENTS, TASKS, PAIRS_PER_FILE = 2000, 8, 250
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chunks", type=Path, help="folder made by ctxsim chunk (default: the demo corpus)")
+    add_chunks_flag(parser)
     parser.add_argument("--pairs", type=int, default=6000, help="pairs to harvest")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each; the fastest counts")
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        folder = args.chunks or chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), place)[0]
-        corpus = ctxsim_hf.read_chunks(folder)["sentences"][:]
+        corpus = read_sentences(find_chunks(args.chunks, place))
         write_documents(place / "some.jsonl", corpus, DOCUMENTS)
         ctxsim_hf.chunk(place / "some.jsonl", output=place / "chunks")
         ctxsim_hf.build_index(place / "chunks", generator=make_generator(corpus, place), output=place / "origin")
@@ -45,9 +45,9 @@ def main() -> None:
             for workers, times in seconds.items():
                 executor = DatatroveExecutor(LocalPipelineExecutor, tasks=TASKS, workers=workers)
                 options: dict[str, Any] = {"mode": "pair", "pairs_per_file": PAIRS_PER_FILE, "executor": executor}
-                start = time.perf_counter()
-                ctxsim_hf.harvest(place / "origin", pairs=args.pairs, output=place / f"{workers}-{run}", **options)
-                times.append(time.perf_counter() - start)
+                options |= {"pairs": args.pairs, "output": place / f"{workers}-{run}"}
+                _, taken = timed(partial(ctxsim_hf.harvest, place / "origin", **options))
+                times.append(taken)
                 print(f"{workers} workers: {times[-1]:.1f} s", flush=True)
     ratio = min(seconds[1]) / min(seconds[2])
     rows = [{"measure": "1 worker over 2, time to harvest", "ratio": ratio, "wanted": ">= 1.6"}]

@@ -10,7 +10,6 @@ does meets them all.
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from benchmarks.bench_encode import some_sentences
-from benchmarks.demo_data import add_flags, chunks_and_tokenizer
+from benchmarks.demo_data import add_flags, chunks_and_tokenizer, distinct_sentences
+from benchmarks.measuring import in_turn
 from benchmarks.report import report
 from ctxsim_hf.context_models.causal.prefix_batches import PrefixBatches
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel, ContextIds
@@ -52,7 +51,7 @@ def main() -> None:
         model = load_context_model(fetch_model(name, "a language model"))
         if not isinstance(model, CausalContextModel):
             raise SystemExit(f"expected a causal language model, got a {type(model).__name__}")
-        sentences = some_sentences(chunks, args.sentences + args.per_context + 2 * args.contexts)
+        sentences = distinct_sentences(chunks, args.sentences + args.per_context + 2 * args.contexts)
         model.vectors(sentences[:4])  # whatever is done once
         rows, details = bench_cloze(model, sentences[: args.sentences], args.slices)
         more_rows, more = bench_right(model, sentences[args.sentences :], args)
@@ -68,17 +67,6 @@ def random_model(tokenizer_folder: str, folder: Path) -> str:
     LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SMOLLM2, **SMOLLM2_HEADS)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
-
-
-def in_turn(systems: dict[str, Work], parts: list[Any]) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """The seconds of each system over all parts, and what it found."""
-    seconds, found = dict.fromkeys(systems, 0.0), {name: [] for name in systems}
-    for part in parts:
-        for name, work in systems.items():
-            before = time.perf_counter()
-            found[name].append(work(part))
-            seconds[name] += time.perf_counter() - before
-    return seconds, {name: np.concatenate(arrays) for name, arrays in found.items()}
 
 
 def bench_cloze(

@@ -30,6 +30,7 @@ from scipy.optimize import nnls
 
 import ctxsim_hf
 from benchmarks.demo_data import write_demo_corpus
+from benchmarks.measuring import anonymous_memory
 from ctxsim_hf.harvest.drawing import NEAR_CHUNKS
 from ctxsim_hf.harvest.harvest_arguments import MIXES
 from ctxsim_hf.recipes.cost_model import SHIPPED, CostModel, Workload
@@ -121,11 +122,6 @@ class MemoryWatch:
         while not ended.wait(0.05):
             name = self._names[-1]
             self.grown[name] = max(self.grown[name], anonymous_memory() - self._start)
-
-
-def anonymous_memory() -> float:
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(float(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
 
 
 class Bench:

@@ -8,11 +8,9 @@ over slices of the sentences, so that whatever else the machine does meets them 
 """
 
 import argparse
-import random
-import resource
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,10 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertConfig, RobertaConfig
 
-from benchmarks.demo_data import add_flags, chunks_and_tokenizer
+from benchmarks.demo_data import add_flags, chunks_and_tokenizer, distinct_sentences
+from benchmarks.measuring import anonymous_memory, in_turn
 from benchmarks.report import report
-from ctxsim_hf import SentenceEncoder, SurrogateModel, read_chunks
+from ctxsim_hf import SentenceEncoder, SurrogateModel
 from ctxsim_hf.encoder.modeling_surrogate import static_surrogate
 from ctxsim_hf.runtime.presets import preset_sizes
 from ctxsim_hf.surrogate.export_command import ExportArguments
@@ -34,6 +33,7 @@ from ctxsim_hf.surrogate.search_index import import_faiss
 
 Encode = Callable[[list[str]], Any]
 PAPER = {"plain batches": 48, "length batching": 91, "SBERT, plain batches": 41, "SBERT, length batching": 88}
+WANTED = {"torch fp32": ">= 1.1", "ONNX fp32": "", "ONNX int8": ">= 2"}  # speed over SentenceTransformer's
 SLICES = 5
 VECTOR_SIZE = 384
 MINILM = "BERT of MiniLM's size"
@@ -50,24 +50,15 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         chunks, tokenizer = chunks_and_tokenizer(args, Path(scratch))
-        sentences = some_sentences(chunks, args.sentences)
-        found = {}
-        for preset in args.presets:
+        sentences = distinct_sentences(chunks, args.sentences)
+        seconds, vectors = {}, {}
+        for preset in [*args.presets, MINILM]:
             systems = make_systems(tokenizer, Path(scratch) / preset, preset, plain=preset == args.presets[0])
-            found[preset] = in_turn(systems, sentences)
-            print(preset, {name: round(len(sentences) / seconds) for name, (seconds, _) in found[preset].items()})
-        systems = make_systems(tokenizer, Path(scratch) / MINILM, MINILM, plain=False)
-        found[MINILM] = in_turn(systems, sentences)
-        static = bench_static(tokenizer, Path(scratch) / "static", some_sentences(chunks, STATIC_SENTENCES))
+            seconds[preset], vectors[preset] = encode_in_turn(systems, sentences)
+            print(preset, {name: round(len(sentences) / taken) for name, taken in seconds[preset].items()})
+        static = bench_static(tokenizer, Path(scratch) / "static", distinct_sentences(chunks, STATIC_SENTENCES))
         search = bench_search(Path(scratch), args.vectors)
-    report_all(args, found, static, search, sentences)
-
-
-def some_sentences(chunks: str, number: int) -> list[str]:
-    corpus = read_chunks(chunks)["sentences"][:]
-    sentences = list(dict.fromkeys(sentence for chunk in corpus for sentence in chunk))
-    random.Random(0).shuffle(sentences)
-    return sentences[:number]
+    report_all(args.presets[0], len(sentences), seconds, vectors[args.presets[0]], static, search)
 
 
 def make_systems(tokenizer: str, folder: Path, preset: str, plain: bool) -> dict[str, Encode]:
@@ -117,19 +108,12 @@ def make_surrogate(tokenizer_folder: str, folder: str, preset: str) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def in_turn(systems: dict[str, Encode], sentences: Sequence[str]) -> dict[str, tuple[float, np.ndarray]]:
+def encode_in_turn(systems: dict[str, Encode], sentences: list[str]) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """The seconds of each system over all sentences, and its vectors."""
     for encode in systems.values():
-        encode(list(sentences[:32]))  # whatever is done once
-    seconds, vectors = dict.fromkeys(systems, 0.0), {name: [] for name in systems}
+        encode(sentences[:32])  # whatever is done once
     bounds = np.linspace(0, len(sentences), SLICES + 1, dtype=int)
-    for start, end in pairwise(bounds):
-        part = list(sentences[start:end])
-        for name, encode in systems.items():
-            before = time.perf_counter()
-            vectors[name].append(np.asarray(encode(part)))
-            seconds[name] += time.perf_counter() - before
-    return {name: (seconds[name], np.concatenate(vectors[name])) for name in systems}
+    return in_turn(systems, [sentences[start:end] for start, end in pairwise(bounds)])
 
 
 def bench_static(tokenizer_folder: str, folder: Path, sentences: list[str]) -> dict[str, float]:
@@ -147,7 +131,7 @@ def bench_static(tokenizer_folder: str, folder: Path, sentences: list[str]) -> d
         "SentenceTransformer": lambda part: theirs.encode(part, normalize_embeddings=True),
         "model2vec": lambda part: peer.encode(part, use_multiprocessing=False),
     }
-    return {name: len(sentences) / seconds for name, (seconds, _) in in_turn(systems, sentences).items()}
+    return {name: len(sentences) / seconds for name, seconds in encode_in_turn(systems, sentences)[0].items()}
 
 
 def bench_search(scratch: Path, number: int) -> dict[str, Any]:
@@ -174,68 +158,53 @@ def bench_search(scratch: Path, number: int) -> dict[str, Any]:
     return figures
 
 
-def anonymous_memory() -> int:
-    """Bytes of this process that no file stands behind."""
-    pages = [int(word) for word in Path("/proc/self/statm").read_text().split()]
-    return (pages[1] - pages[2]) * resource.getpagesize()
-
-
-def report_all(
-    args: argparse.Namespace,
-    found: dict[str, Any],
-    static: dict[str, float],
-    search: dict[str, Any],
-    sentences: list[str],
-) -> None:
-    preset = args.presets[0]
-    seconds = {name: figures[0] for name, figures in found[preset].items()}
-    vectors = {name: figures[1] for name, figures in found[preset].items()}
-    wanted = {"torch fp32": ">= 1.1", "ONNX fp32": "", "ONNX int8": ">= 2"}
-    rows = [
+def speeds_over_theirs(preset: str, seconds: dict[str, float]) -> list[dict[str, Any]]:
+    return [
         {
             "measure": f"{name} ({preset}): sentences a second over SentenceTransformer's",
             "ratio": seconds["SentenceTransformer"] / seconds[name],
-            "wanted": bound,
+            "wanted": wanted,
         }
-        for name, bound in wanted.items()
+        for name, wanted in WANTED.items()
     ]
-    rows.append(
+
+
+def report_all(
+    preset: str,
+    num_sentences: int,
+    seconds: dict[str, dict[str, float]],
+    vectors: dict[str, np.ndarray],
+    static: dict[str, float],
+    search: dict[str, Any],
+) -> None:
+    rows = [
+        *speeds_over_theirs(preset, seconds[preset]),
         {
             "measure": f"torch fp32 ({preset}): length batching over plain batches",
-            "ratio": seconds["torch fp32, plain batches"] / seconds["torch fp32"],
+            "ratio": seconds[preset]["torch fp32, plain batches"] / seconds[preset]["torch fp32"],
             "wanted": f"the paper's {PAPER['length batching'] / PAPER['plain batches']:.2f}",
-        }
-    )
-    times = {name: figures[0] for name, figures in found[MINILM].items()}
-    rows += [
-        {
-            "measure": f"{name} ({MINILM}): sentences a second over SentenceTransformer's",
-            "ratio": times["SentenceTransformer"] / times[name],
-            "wanted": bound,
-        }
-        for name, bound in wanted.items()
-    ]
-    rows.append(
+        },
+        *speeds_over_theirs(MINILM, seconds[MINILM]),
         {
             "measure": f"static, {STATIC_SIZE} numbers: sentences a second over model2vec's StaticModel",
             "ratio": static["SentenceEncoder"] / static["model2vec"],
             "wanted": ">= 1",
-        }
-    )
+        },
+    ]
     theirs = vectors["SentenceTransformer"]
     details = {
-        "sentences": len(sentences),
+        "sentences": num_sentences,
         "threads": torch.get_num_threads(),
         "sentences a second": {
-            name: {system: len(sentences) / figures[0] for system, figures in systems.items()}
-            for name, systems in found.items()
+            name: {system: num_sentences / taken for system, taken in systems.items()}
+            for name, systems in seconds.items()
         },
         "the paper's sentences a second, base on a CPU": PAPER,
         "largest difference of a number from SentenceTransformer's": {
-            name: float(np.abs(vectors[name] - theirs).max()) for name in wanted
+            name: float(np.abs(vectors[name] - theirs).max()) for name in WANTED
         },
         "least cosine with SentenceTransformer's": {
-            name: float((vectors[name] * theirs).sum(1).min()) for name in wanted
+            name: float((vectors[name] * theirs).sum(1).min()) for name in WANTED
         },
         "sentences a second, static": static,
         "search": search,

@@ -15,7 +15,8 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from math import log
 from pathlib import Path
@@ -26,8 +27,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
 import ctxsim_hf
-from benchmarks.bench_index import Chunks, resampled
-from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.demo_data import Chunks, add_chunks_flag, draw_sentences, find_chunks, read_sentences, resampled
+from benchmarks.measuring import timed
 from benchmarks.report import report
 
 STEPS = {
@@ -38,18 +39,19 @@ STEPS = {
 }
 QUESTIONS, PAIRS = 200, 5000
 
+cpu_timed = partial(timed, clock=time.process_time)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chunks", type=Path, help="folder made by ctxsim chunk (default: the demo corpus)")
+    add_chunks_flag(parser)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="documents")
     parser.add_argument("--plot", type=Path, help="picture to write, .svg or .png")
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        folder = args.chunks or chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), place)[0]
-        corpus: Chunks = ctxsim_hf.read_chunks(folder)["sentences"][:]
+        corpus = read_sentences(find_chunks(args.chunks, place))
         generator = make_generator(corpus, place)
         runs = [measure(corpus, size, generator, place / f"{size}") for size in sorted(args.sizes)]
     if args.plot:
@@ -97,25 +99,19 @@ def measure(corpus: Chunks, size: int, generator: Path, place: Path) -> dict[str
         write_documents(place / f"{name}.jsonl", corpus, documents)
         ctxsim_hf.chunk(place / f"{name}.jsonl", output=place / name, held_out=0)
     origin, run = place / "origin", {}
-    counts, run["build"] = timed(lambda: ctxsim_hf.build_index(place / "many", generator=generator, output=origin))
+    counts, run["build"] = cpu_timed(lambda: ctxsim_hf.build_index(place / "many", generator=generator, output=origin))
     run["chunks"] = counts["chunks"]
-    _, run["add"] = timed(lambda: ctxsim_hf.grow_index(origin, chunks=place / "more"))
+    _, run["add"] = cpu_timed(lambda: ctxsim_hf.grow_index(origin, chunks=place / "more"))
     chooser = random.Random(size)
-    ones, others = ([chooser.choice(chooser.choice(corpus)) for _ in range(QUESTIONS)] for _ in "12")
+    ones, others = (draw_sentences(corpus, QUESTIONS, chooser) for _ in range(2))
     similarity = ctxsim_hf.OriginSimilarity.from_pretrained(origin)
     similarity.similarity(ones[:1], others[:1])  # opens everything
-    _, run["ask"] = timed(lambda: similarity.similarity(ones, others))
+    _, run["ask"] = cpu_timed(lambda: similarity.similarity(ones, others))
     options: dict[str, Any] = {"pairs": PAIRS, "output": place / "pairs", "mode": "group", "at_most": True}
-    _, run["harvest"] = timed(lambda: ctxsim_hf.harvest(origin, **options))
+    _, run["harvest"] = cpu_timed(lambda: ctxsim_hf.harvest(origin, **options))
     shutil.rmtree(place)  # a large one leaves no room for the next
     print(json.dumps(run), flush=True)
     return run
-
-
-def timed(run: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.process_time()
-    result = run()
-    return result, time.process_time() - start
 
 
 def plot(runs: Sequence[Mapping[str, float]], path: Path) -> None:

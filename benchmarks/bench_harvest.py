@@ -21,6 +21,7 @@ import psutil
 from scipy.stats import spearmanr
 
 from benchmarks.bench_origin import demo_origin
+from benchmarks.measuring import anonymous_memory
 from benchmarks.report import report
 from ctxsim_hf.harvest.drawing import Drawing, Mix, Pairs
 from ctxsim_hf.harvest.harvest_arguments import MIXES
@@ -147,16 +148,10 @@ def watch(process: psutil.Popen, peak: list[float]) -> None:
     while process.is_running():
         try:
             family = [process, *process.children(recursive=True)]
-            peak[0] = max(peak[0], sum(anonymous(member.pid) for member in family))
+            peak[0] = max(peak[0], sum(anonymous_memory(member.pid) for member in family) / 1e6)
         except (psutil.Error, OSError):
             pass
         time.sleep(0.1)
-
-
-def anonymous(pid: int) -> float:
-    """MB; pages of mapped files are left out, which the system takes back when it needs them."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1e3
 
 
 if __name__ == "__main__":

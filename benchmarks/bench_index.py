@@ -13,8 +13,8 @@ import multiprocessing
 import random
 import re
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,18 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 
-from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.demo_data import Chunks, add_chunks_flag, draw_sentences, find_chunks, read_sentences, resampled
+from benchmarks.measuring import timed
 from benchmarks.report import report
-from ctxsim_hf import read_chunks
 from ctxsim_hf.origin.tfidf_index import Found, TfidfIndex, Vectors
 from ctxsim_hf.text.word_ngrams import NgramKeys
 
-Chunks = Sequence[Sequence[str]]
 SENTENCES_PER_PRODUCT = 10  # a product holds every chunk that shares a stop word, which is nearly all
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chunks", type=Path, help="folder made by ctxsim chunk (default: the demo corpus)")
+    add_chunks_flag(parser)
     parser.add_argument("--size", type=int, default=1_000_000, help="chunks to screen")
     parser.add_argument("--peer-size", type=int, default=100_000, help="chunks on which all three are built")
     parser.add_argument("--sentences", type=int, default=1000, help="sentences to screen for")
@@ -44,16 +43,13 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        folder = args.chunks or chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), place)[0]
-        corpus: Chunks = read_chunks(folder)["sentences"][:]
-        chooser = random.Random(0)
-        sentences = [chooser.choice(chooser.choice(corpus)) for _ in range(args.sentences)]
+        corpus = read_sentences(find_chunks(args.chunks, place))
+        sentences = draw_sentences(corpus, args.sentences, random.Random(0))
         rows, details = build_beside_peers(corpus, sentences[:100], args, place)
         sizes = [args.size // 100, args.size // 10, args.size]
         for size in sizes:
-            start = time.perf_counter()
-            TfidfIndex.build(resampled(corpus, size), place / f"{size}")
-            details[f"{size} chunks"] = {"build seconds": time.perf_counter() - start}
+            _, building = timed(partial(TfidfIndex.build, resampled(corpus, size), place / f"{size}"))
+            details[f"{size} chunks"] = {"build seconds": building}
             details[f"{size} chunks"] |= in_another_process(measure_query, place / f"{size}", sentences, args.k)
             show(f"{size} chunks: {details[f'{size} chunks']}")
         more_rows, more_details = screen_beside_peers(TfidfIndex.open(place / f"{args.size}"), sentences, args)
@@ -67,13 +63,6 @@ def main() -> None:
 
 def show(line: str) -> None:
     print(line, flush=True)
-
-
-def resampled(corpus: Chunks, size: int) -> Iterator[list[str]]:
-    chooser = random.Random(size)
-    for _ in range(size):
-        first, second = chooser.choice(corpus), chooser.choice(corpus)
-        yield [*first[: len(first) // 2], *second[len(second) // 2 :]]
 
 
 def terms_of(chunk: Sequence[str]) -> list[str]:
@@ -234,12 +223,6 @@ def memory() -> dict[str, float]:
 def in_another_process(function: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
-
-
-def timed(run: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = run()
-    return result, time.perf_counter() - start
 
 
 def exhaust(found: Iterator[Found]) -> None:

@@ -5,9 +5,8 @@ python -m benchmarks.bench_origin [--origin DIR]        (default: hardly trained
 
 import argparse
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 
 import ctxsim_hf
 from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.measuring import best, timed
 from benchmarks.report import report
 from ctxsim_hf.context_models.light.scoring import LightContextModel
 from ctxsim_hf.context_models.score_weights import ScoreWeights
@@ -158,20 +158,9 @@ def growth(folder: Path, pairs: int, details: dict[str, Any]) -> None:
         origin = OriginSimilarity.from_pretrained(folder, num_contexts=number, screen_chunks=max(500, 5 * number))
         sentences = some_sentences(origin, 2 * pairs, seed=number)
         origin.similarity(sentences[:1], sentences[:1])
-        start = time.perf_counter()
-        origin.similarity(sentences[:pairs], sentences[pairs:])
-        found[number] = 1e3 * (time.perf_counter() - start) / pairs
+        _, seconds = timed(partial(origin.similarity, sentences[:pairs], sentences[pairs:]))
+        found[number] = 1e3 * seconds / pairs
     details["milliseconds a pair of new sentences, by contexts of one sentence"] = found
-
-
-def best(function: Callable[[], Any], repeat: int = 5) -> float:
-    """Seconds of the fastest of some runs."""
-    seconds = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 if __name__ == "__main__":

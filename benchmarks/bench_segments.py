@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bench_index import Chunks, exhaust, resampled, timed
-from benchmarks.demo_data import chunks_and_tokenizer
+from benchmarks.bench_index import exhaust
+from benchmarks.demo_data import Chunks, add_chunks_flag, draw_sentences, find_chunks, read_sentences, resampled
+from benchmarks.measuring import timed
 from benchmarks.report import report
-from ctxsim_hf import read_chunks
 from ctxsim_hf.origin.growing import count_to_merge
 from ctxsim_hf.origin.tfidf_build import build_segment
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
@@ -30,17 +30,15 @@ PARTS = 20
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chunks", type=Path, help="folder made by ctxsim chunk (default: the demo corpus)")
+    add_chunks_flag(parser)
     parser.add_argument("--size", type=int, default=100_000, help="chunks to index")
     parser.add_argument("--sentences", type=int, default=1000, help="sentences to search for")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each search; the fastest counts")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        folder = args.chunks or chunks_and_tokenizer(argparse.Namespace(chunks=None, tokenizer=None), place)[0]
-        corpus: Chunks = read_chunks(folder)["sentences"][:]
-        chooser = random.Random(0)
-        sentences = [chooser.choice(chooser.choice(corpus)) for _ in range(args.sentences)]
+        corpus = read_sentences(find_chunks(args.chunks, place))
+        sentences = draw_sentences(corpus, args.sentences, random.Random(0))
         rows, details = grow(list(resampled(corpus, args.size)), corpus, sentences, args, place)
     report("segments", rows, details)
 
