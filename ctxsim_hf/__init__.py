@@ -20,7 +20,7 @@ _PUBLIC = {
     "ContextGeneratorModel": "ctxsim_hf.context_models.seq2seq.modeling",
     "ContextModel": "ctxsim_hf.context_models.base",
     "ContextIndex": "ctxsim_hf.origin.context_index",
-    "CrossSurrogateModel": "ctxsim_hf.encoder.modeling_surrogate",
+    "CrossSurrogateModel": "ctxsim_hf.encoder.modeling_cross_surrogate",
     "HarvestedPairs": "ctxsim_hf.harvest.harvested_pairs",
     "LightContextGeneratorConfig": "ctxsim_hf.context_models.light.configuration",
     "LightContextGeneratorModel": "ctxsim_hf.context_models.light.modeling",

@@ -68,13 +68,10 @@ ENCODERS = {
     "xlm_roberta_xl": "XLMRobertaXLConfig",
     "xmod": "XmodConfig",
 }
-# Registry -> our class, and the encoders it can wrap.
+# Registry -> our class, which can wrap any of these encoders.
 SURROGATES = {
-    "MODEL_MAPPING": ("ctxsim_hf.encoder.modeling_surrogate:SurrogateModel", tuple(ENCODERS)),
-    "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING": (
-        "ctxsim_hf.encoder.modeling_surrogate:CrossSurrogateModel",
-        tuple(ENCODERS),
-    ),
+    "MODEL_MAPPING": "ctxsim_hf.encoder.modeling_surrogate:SurrogateModel",
+    "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING": "ctxsim_hf.encoder.modeling_cross_surrogate:CrossSurrogateModel",
 }
 
 
@@ -161,9 +158,9 @@ def _entries() -> Iterator[tuple[str, str, Any]]:
     for configuration, models in OWN_MODELS.values():
         for registry, model in models.items():
             yield registry, configuration, LazyClass(model)
-    for registry, (ours, encoders) in SURROGATES.items():
-        for folder in encoders:
-            configuration = f"transformers.models.{folder}.configuration_{folder}:{ENCODERS[folder]}"
+    for registry, ours in SURROGATES.items():
+        for folder, name in ENCODERS.items():
+            configuration = f"transformers.models.{folder}.configuration_{folder}:{name}"
             yield registry, configuration, SurrogateChooser(registry, ours)
 
 

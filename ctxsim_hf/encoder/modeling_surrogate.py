@@ -3,8 +3,7 @@
     h = mean of the last layer's states over a sentence's tokens,    similarity = cos(h_1, h_2)
     loss = mean of (similarity - Origin's score)^2
 
-[`SurrogateModel`] reads one sentence at a time. [`CrossSurrogateModel`] reads both together,
-`<s> s1 </s></s> s2 </s>`, and predicts the score.
+The model reads one sentence at a time; that in modeling_cross_surrogate.py reads both together.
 """
 
 import os
@@ -13,21 +12,18 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import (
-    AutoConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from ctxsim_hf.context_models.input_checks import check_index, check_tokens
-from ctxsim_hf.encoder.plain_encoder import classifier_class, encoder_class, max_tokens, new_encoder
+from ctxsim_hf.encoder.hub_files import hub_arguments, resolve_config
+from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens, new_encoder
+from ctxsim_hf.encoder.pooling import POOLINGS
 from ctxsim_hf.encoder.sentence_transformers_files import (
     Pooling,
     TextSettings,
     read_pooling,
     read_text_settings,
-    write_cross_encoder_files,
     write_sentence_transformer_files,
 )
 from ctxsim_hf.encoder.static_encoder import StaticConfig, read_static_table
@@ -52,9 +48,6 @@ class SurrogateOutput(ModelOutput):
     similarity: torch.Tensor | None = None
     hidden_states: tuple[torch.Tensor, ...] | None = None
     attentions: tuple[torch.Tensor, ...] | None = None
-
-
-HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token")
 
 
 class SurrogateModel(PreTrainedModel):
@@ -103,14 +96,12 @@ class SurrogateModel(PreTrainedModel):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
         """Open a surrogate, or any encoder, as a surrogate: see `PreTrainedModel.from_pretrained`."""
-        name, hub = pretrained_model_name_or_path, {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
+        name, hub = pretrained_model_name_or_path, hub_arguments(kwargs)
         kwargs.setdefault("pooling", read_pooling(name, **hub))
         kwargs.setdefault("text", read_text_settings(name, **hub))
         if (table := read_static_table(name, **hub)) is not None:
             return static_surrogate(cls, table, kwargs["pooling"], kwargs["text"])
-        config = kwargs.get("config")
-        if not isinstance(config, PreTrainedConfig):
-            config = AutoConfig.from_pretrained(config or name, trust_remote_code=False, **hub)
+        config = resolve_config(name, kwargs.get("config"), hub)
         # A checkpoint with a head stores the encoder under this prefix.
         kwargs.setdefault("key_mapping", {rf"^{encoder_class(config).base_model_prefix}\.": "encoder."})
         return super().from_pretrained(name, *args, **kwargs)
@@ -176,115 +167,6 @@ class SurrogateModel(PreTrainedModel):
         super().save_pretrained(save_directory, is_main_process=is_main_process, state_dict=weights, **kwargs)
         if is_main_process:
             write_sentence_transformer_files(save_directory, self.config, self.pooling, self.text)
-
-
-class CrossSurrogateModel(PreTrainedModel):
-    """An encoder with a classifier of one regression label: `logits` (pairs, 1) are the scores, and the loss is their
-    mean squared error. The input is `tokenizer(sentences1, sentences2)`.
-
-    As with [`SurrogateModel`], one class covers many architectures: `scorer` is the model for sequence classification
-    that transformers has for the type in the configuration, and the folder is that of this model.
-    """
-
-    config_class = AutoConfig  # each encoder has its own
-    base_model_prefix = "scorer"
-    supports_gradient_checkpointing = True
-    _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
-
-    def __init__(self, config: PreTrainedConfig, scorer: PreTrainedModel | None = None) -> None:
-        _prepare_to_score(config)
-        scorer = classifier_class(config)(config) if scorer is None else scorer
-        super().__init__(config)
-        self.scorer = scorer
-        self.post_init()
-
-    @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
-        """Open a cross surrogate, or any encoder with a new classifier: see `PreTrainedModel.from_pretrained`."""
-        hub = {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
-        config = kwargs.pop("config", None)
-        if not isinstance(config, PreTrainedConfig):
-            config = AutoConfig.from_pretrained(config or pretrained_model_name_or_path, **hub)
-        for name in [name for name in kwargs if name.endswith(("dropout", "dropout_prob")) and hasattr(config, name)]:
-            setattr(config, name, kwargs.pop(name))
-        _prepare_to_score(config)
-        scorer_class = classifier_class(config)
-        scorer = scorer_class.from_pretrained(pretrained_model_name_or_path, *args, config=config, **kwargs)
-        if isinstance(scorer, tuple):  # with output_loading_info
-            return cls(config, scorer[0]).eval(), scorer[1]
-        return cls(config, scorer).eval()
-
-    @property
-    def base_model(self) -> Any:
-        """The encoder without the classifier."""
-        return self.scorer.base_model
-
-    def init_weights(self) -> None:
-        """Leave the weights as they are: the scorer has initialised its own."""
-
-    def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
-        self.scorer.set_attn_implementation(*args, **kwargs)
-
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Score pairs: see the `forward` of the scorer."""
-        if token_type_ids is not None:
-            kwargs["token_type_ids"] = token_type_ids
-        return self.scorer(input_ids, attention_mask=attention_mask, labels=labels, **kwargs)
-
-    def save_pretrained(
-        self,
-        save_directory: str | os.PathLike[str],
-        is_main_process: bool = True,
-        state_dict: dict[str, torch.Tensor] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Save the model and the files of sentence-transformers, so that `CrossEncoder(folder)` opens it."""
-        weights = self.state_dict() if state_dict is None else state_dict
-        weights = {name.removeprefix("scorer."): weight for name, weight in weights.items()}
-        kwargs["save_original_format"] = False
-        super().save_pretrained(save_directory, is_main_process=is_main_process, state_dict=weights, **kwargs)
-        if is_main_process:
-            write_cross_encoder_files(save_directory, self.config)
-
-
-def _prepare_to_score(config: PreTrainedConfig) -> None:
-    config.num_labels = 1
-    config.problem_type = "regression"
-    # Otherwise CrossEncoder of sentence-transformers would apply a sigmoid to the score.
-    config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-
-
-def mean_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-    """Return the mean over the real tokens of each sentence: (sentences, tokens, hidden) -> (sentences, hidden).
-
-    A sentence whose mask is all zero gets the zero vector.
-    """
-    mask = attention_mask.to(token_states.dtype).unsqueeze(-1)
-    return (token_states * mask).sum(1) / mask.sum(1).clamp(min=1)
-
-
-def cls_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-    """Return the state of each sentence's first real token: (sentences, tokens, hidden) -> (sentences, hidden)."""
-    first = attention_mask.to(torch.int64).argmax(1)[:, None, None]
-    return token_states.gather(1, first.expand(-1, 1, token_states.shape[2]))[:, 0]
-
-
-def max_pooling(token_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-    """Return the largest number of each dimension over the real tokens: (sentences, tokens, hidden) -> (sentences,
-    hidden). A sentence whose mask is all zero gets the zero vector."""
-    unreal = (attention_mask == 0).unsqueeze(-1)
-    largest = token_states.masked_fill(unreal, -torch.inf).amax(1)
-    return largest.masked_fill(unreal.all(1), 0)
-
-
-POOLINGS = {"mean": mean_pooling, "cls": cls_pooling, "max": max_pooling}
 
 
 @torch.no_grad()

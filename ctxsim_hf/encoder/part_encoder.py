@@ -13,6 +13,8 @@ from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.text.tokenized import TokenizedSentences, tokenize_sentences
 
+NO_LIMIT = 2**31 - 1  # tokens of a sentence, where nothing sets a limit
+
 
 class VectorModel(Protocol):
     """A model as an encoder needs it, with torch, ONNX or anything else behind it."""

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedConfig
-from transformers.utils import cached_file
 
-from ctxsim_hf.encoder.find_surrogate import read_json
+from ctxsim_hf.encoder.hub_files import optional_file
+from ctxsim_hf.encoder.part_encoder import NO_LIMIT
 from ctxsim_hf.encoder.plain_encoder import encoder_class, max_tokens, takes_pooling_layer
 from ctxsim_hf.encoder.static_encoder import StaticConfig
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json
 
 STATIC = "StaticEmbedding"
-NO_LIMIT = 2**31 - 1
 READ: tuple[list[str], ...] = (  # modules that we support
     [],
     ["Transformer"],
@@ -102,9 +102,8 @@ def _pooling_modes(settings: dict[str, Any]) -> list[str]:
 
 
 def _read(surrogate: str | os.PathLike[str], name: str, hub: dict[str, Any]) -> Any:
-    quietly = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-    path = cached_file(surrogate, name, **quietly, **hub)
-    return {} if path is None else read_json(Path(path))
+    path = optional_file(surrogate, name, hub)
+    return {} if path is None else read_json(path)
 
 
 def write_sentence_transformer_files(

@@ -5,18 +5,18 @@ and modules.json. Folders of model2vec, which have other names for the table, ca
 """
 
 import os
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
-from transformers.utils import cached_file
 
-from ctxsim_hf.encoder.find_surrogate import is_static_modules, read_json
+from ctxsim_hf.encoder.find_surrogate import is_static_modules
+from ctxsim_hf.encoder.hub_files import optional_file
 from ctxsim_hf.encoder.static_surrogate import read_table
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import read_json
 
 
 class StaticConfig(PreTrainedConfig):
@@ -57,11 +57,10 @@ class StaticEncoder(PreTrainedModel):
 def read_static_table(name: str | os.PathLike[str], **hub: Any) -> torch.Tensor | None:
     """Return the table in a folder or a repository of the Hub, a row for each token id, or None if that is not a
     static model."""
-    quietly = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-    modules = cached_file(name, "modules.json", **quietly, **hub)
-    if modules is None or not is_static_modules(read_json(Path(modules))):
+    modules = optional_file(name, "modules.json", hub)
+    if modules is None or not is_static_modules(read_json(modules)):
         return None
-    weights = cached_file(name, "model.safetensors", **quietly, **hub)
+    weights = optional_file(name, "model.safetensors", hub)
     if weights is None:
         raise UserError(f"expected a static model with its vectors in {str(name)!r}, but it has no model.safetensors")
-    return torch.from_numpy(read_table(Path(weights)))
+    return torch.from_numpy(read_table(weights))

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 
 from ctxsim_hf.encoder.find_surrogate import is_static_modules
 from ctxsim_hf.encoder.onnx_surrogate import PlainTokenizer
+from ctxsim_hf.encoder.part_encoder import NO_LIMIT
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
 
-NO_LIMIT = 2**31 - 1
 TOKENS_PER_BATCH = 1 << 20
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 from transformers import PreTrainedConfig, TokenizersBackend
 
-from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
+from ctxsim_hf.encoder.modeling_cross_surrogate import CrossSurrogateModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.part_encoder import NO_LIMIT
 from ctxsim_hf.encoder.plain_encoder import POSITIONS_AFTER_PAD, encoder_class, max_tokens
 from ctxsim_hf.encoder.sentence_transformers_files import Pooling, read_pooling
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
 from ctxsim_hf.runtime.pretrained import open_auto_tokenizer, open_config
 from ctxsim_hf.text.marks import Marks
-
-NO_LIMIT = 2**31 - 1  # if neither the tokenizer nor the encoder sets a limit
 
 
 @dataclass(frozen=True)

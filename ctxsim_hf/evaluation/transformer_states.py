@@ -8,7 +8,7 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer
 
-from ctxsim_hf.encoder.modeling_surrogate import mean_pooling
+from ctxsim_hf.encoder.pooling import mean_pooling
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.pretrained import explain_opening
 

@@ -17,7 +17,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE as CONTEXT_MODEL_SETTINGS
-from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
+from ctxsim_hf.encoder.modeling_cross_surrogate import CrossSurrogateModel
 from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.hub.publication import CARD_FILE, Publication
 from ctxsim_hf.hub.publish import check_repo_id, one_folder

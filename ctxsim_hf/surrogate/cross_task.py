@@ -5,7 +5,7 @@ import torch
 from transformers import PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel
+from ctxsim_hf.encoder.modeling_cross_surrogate import CrossSurrogateModel
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows
 from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.pair_data import SurrogateData

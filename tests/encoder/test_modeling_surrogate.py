@@ -13,7 +13,7 @@ from tiny_surrogate import MAX_TOKENS, mixed_sentences, save_tiny, tiny_model
 from transformers import AutoConfig, AutoModel, AutoTokenizer, RobertaForMaskedLM, RobertaModel
 
 from ctxsim_hf import CrossSurrogateModel, SurrogateModel
-from ctxsim_hf.encoder.modeling_surrogate import mean_pooling
+from ctxsim_hf.encoder.pooling import mean_pooling
 from ctxsim_hf.runtime.presets import preset_sizes
 
 SENTENCES = [*mixed_sentences(4), ""]

@@ -20,7 +20,8 @@ from tiny_language_model import save_tiny_llama
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf.cli import main
-from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
+from ctxsim_hf.encoder.modeling_cross_surrogate import CrossSurrogateModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.files import digest_file, seal, write_json

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_surrogate import tiny_model
 
-from ctxsim_hf.encoder.modeling_surrogate import mean_pooling
+from ctxsim_hf.encoder.pooling import mean_pooling
 from ctxsim_hf.surrogate import surrogate_losses
 from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.surrogate_losses import agreement, cosent_loss, cosines, l2_loss, pearson_loss

@@ -23,7 +23,8 @@ from topic_pairs import sentences_by_topic, write_pairs
 from transformers import AutoModel, AutoTokenizer, RobertaForMaskedLM
 
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorConfig, LightContextGeneratorModel
-from ctxsim_hf.encoder.modeling_surrogate import CrossSurrogateModel, SurrogateModel
+from ctxsim_hf.encoder.modeling_cross_surrogate import CrossSurrogateModel
+from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
 from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 from ctxsim_hf.surrogate.generator_start import TableSettings, token_states
 from ctxsim_hf.surrogate.surrogate_start import starting_model
