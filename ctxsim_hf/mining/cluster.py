@@ -3,18 +3,17 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.mining.communities import find_communities
+from ctxsim_hf.mining.findings import Findings
 from ctxsim_hf.mining.mining_arguments import MiningArguments, Threshold
-from ctxsim_hf.runtime.working import writing_output
-from ctxsim_hf.text.html_page import escape, fragment, write_page
+from ctxsim_hf.text.html_page import escape
 
-SHOWN, SHOWN_IN_NOTEBOOK, SHOWN_ON_PAGE = 10, 30, 1000  # communities
+SHOWN = 10  # communities in a terminal
 MEMBERS_ON_PAGE = 100
 
 
@@ -49,9 +48,12 @@ class SentenceCommunity:
         return len(self.members)
 
 
-@dataclass(frozen=True)
-class Communities:
+@dataclass(frozen=True, repr=False)
+class Communities(Findings):
     """Communities, the largest first."""
+
+    title = "Communities"
+    shown_in_notebook, shown_on_page = 30, 1000
 
     communities: list[SentenceCommunity]
     threshold: Threshold
@@ -75,28 +77,17 @@ class Communities:
     def __str__(self) -> str:
         return "\n".join([self.summary, *(f"{found.size:6,}  {found.typical}" for found in self.communities[:SHOWN])])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return fragment(self._html(SHOWN_IN_NOTEBOOK))
-
-    def _html(self, number: int) -> str:
+    def body(self, number: int) -> str:
         rest = f" The first {number:,} are shown." if len(self) > number else ""
         return f"<p>{escape(self.summary)}.{rest}</p>" + "".join(map(_community_html, self.communities[:number]))
 
-    def save(self, path: str | Path) -> None:
-        """Write a .jsonl file (a community in a row), a .tsv file (a sentence in a row) or a page of HTML."""
-        if str(path).endswith(".html"):
-            write_page(path, "Communities", f"<h2>Communities</h2>{self._html(SHOWN_ON_PAGE)}")
-            return
-        with writing_output(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(self._json_lines() if str(path).endswith(".jsonl") else self._tab_lines())
-
-    def _json_lines(self) -> Iterator[str]:
+    def json_lines(self) -> Iterator[str]:
+        """Yield a line for each community."""
         for found in self.communities:
             yield json.dumps({"size": found.size} | asdict(found), ensure_ascii=False) + "\n"
 
-    def _tab_lines(self) -> Iterator[str]:
+    def tab_lines(self) -> Iterator[str]:
+        """Yield a line for each sentence."""
         yield "community\tsize\tsimilarity\ttypical\tsentence\tplace\n"
         for number, found in enumerate(self.communities, 1):
             for member in found.members:

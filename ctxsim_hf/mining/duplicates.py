@@ -3,19 +3,18 @@
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, astuple, dataclass, fields
 from typing import ClassVar
 
 from transformers.hf_argparser import HfArg
 
+from ctxsim_hf.mining.findings import Findings
 from ctxsim_hf.mining.mining_arguments import MiningArguments, Threshold
 from ctxsim_hf.mining.pair_mining import mine_pairs
 from ctxsim_hf.runtime.validation import Count
-from ctxsim_hf.runtime.working import writing_output
-from ctxsim_hf.text.html_page import escape, fragment, mark_differences, table, write_page
+from ctxsim_hf.text.html_page import escape, mark_differences, table
 
-SHOWN, SHOWN_IN_NOTEBOOK, SHOWN_ON_PAGE = 10, 50, 2000  # pairs
+SHOWN = 10  # pairs in a terminal
 
 
 @dataclass(kw_only=True)
@@ -38,9 +37,12 @@ class DuplicatePair:
     place2: str
 
 
-@dataclass(frozen=True)
-class Duplicates:
+@dataclass(frozen=True, repr=False)
+class Duplicates(Findings):
     """Pairs of similar sentences, the most similar first."""
+
+    title = "Duplicates"
+    shown_in_notebook, shown_on_page = 50, 2000
 
     pairs: list[DuplicatePair]
     threshold: Threshold
@@ -68,41 +70,20 @@ class Duplicates:
         title = [f"{len(some)} of them, from the most to the least similar:"] if len(some) < len(self) else []
         return "\n".join([self.summary, *title, *shown])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.html(SHOWN_IN_NOTEBOOK)
-
-    def html(self, number: int = SHOWN_ON_PAGE) -> str:
-        """Return the pairs of the highest similarity as a table."""
-        return fragment(self._html(number))
-
-    def _html(self, number: int) -> str:
+    def body(self, number: int) -> str:
         rows = ([f'<span class="number">{pair.score:.3f}</span>', *_cells(pair)] for pair in self.pairs[:number])
         rest = f" The first {number:,} are shown." if len(self) > number else ""
         summary = escape(self.summary).replace("\n", "<br>")
         return f"<p>{summary}.{rest}</p>{table(['similarity', 'first sentence', 'second sentence'], rows)}"
 
-    def save(self, path: str | Path) -> None:
-        """Write all pairs to a .jsonl or .tsv file, or those of the highest similarity to a page of HTML."""
-        if str(path).endswith(".html"):
-            write_page(path, "Duplicates", f"<h2>Duplicates</h2>{self._html(SHOWN_ON_PAGE)}")
-            return
-        with writing_output(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(self._json_lines() if str(path).endswith(".jsonl") else self._tab_lines())
-
-    def _json_lines(self) -> Iterator[str]:
+    def json_lines(self) -> Iterator[str]:
         yield from (json.dumps(asdict(pair), ensure_ascii=False) + "\n" for pair in self.pairs)
 
-    def _tab_lines(self) -> Iterator[str]:
-        yield "\t".join(DuplicatePair.__dataclass_fields__) + "\n"
+    def tab_lines(self) -> Iterator[str]:
+        yield "\t".join(field.name for field in fields(DuplicatePair)) + "\n"
         for pair in self.pairs:
-            cells = [f"{cell:.6f}" if isinstance(cell, float) else " ".join(cell.split()) for cell in _values(pair)]
+            cells = [f"{cell:.6f}" if isinstance(cell, float) else " ".join(cell.split()) for cell in astuple(pair)]
             yield "\t".join(cells) + "\n"
-
-
-def _values(pair: DuplicatePair) -> Iterator[str | float]:
-    yield from (getattr(pair, name) for name in DuplicatePair.__dataclass_fields__)
 
 
 def _cells(pair: DuplicatePair) -> list[str]:
