@@ -17,7 +17,8 @@ from planted import PlantedCorpus
 
 from ctxsim_hf import SentenceEncoder, adapt
 from ctxsim_hf.encoder.thresholds import Thresholds
-from ctxsim_hf.recipes.adapt import AdaptArguments, plan
+from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
+from ctxsim_hf.recipes.adapt_steps import plan
 from ctxsim_hf.recipes.budget import SHARES
 from ctxsim_hf.runtime.files import digest_file
 

@@ -21,7 +21,8 @@ from transformers import BertConfig, BertModel, TokenizersBackend
 from ctxsim_hf import OriginSimilarity, SentenceEncoder
 from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.recipes import reading_speed
-from ctxsim_hf.recipes.adapt import AdaptArguments, plan
+from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
+from ctxsim_hf.recipes.adapt_steps import plan
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
 from ctxsim_hf.recipes.budget import BACKGROUND, Budget
 from ctxsim_hf.runtime.record import read_stage

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ctxsim_hf.cli import parse_flags
-from ctxsim_hf.recipes.adapt import AdaptArguments, plan
+from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
+from ctxsim_hf.recipes.adapt_steps import plan
 from ctxsim_hf.recipes.steps import Step, command_line
 from ctxsim_hf.runtime.presets import PRESETS
 from ctxsim_hf.verbs import VERBS, build_arguments
