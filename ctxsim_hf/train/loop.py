@@ -107,6 +107,8 @@ class _Run:
         return self.arguments.max_steps or max(1, math.ceil(self.arguments.epochs * per_epoch))
 
     def train(self, interruption: Interruption) -> None:
+        if self.progress.step and self._done():  # interrupted after the last step
+            return
         started, seconds_before = time.monotonic(), self.progress.seconds
         bar = tqdm(
             total=self.total_steps,
@@ -115,8 +117,6 @@ class _Run:
             unit="step",
             disable=None if self.accelerator.is_main_process else True,
         )
-        if self.progress.step and self._done():  # interrupted after the last step
-            return
         self.model.train()
         with bar:
             for batches in self._steps():
