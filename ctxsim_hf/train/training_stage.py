@@ -13,7 +13,7 @@ from transformers import TokenizersBackend
 
 from ctxsim_hf.runtime.files import read_json, write_json
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.train.loop import TrainingTask, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
@@ -40,45 +40,51 @@ def run_training(
         make_task (`Callable[[], TrainingTask]`): Makes the task, first on the main process, which fills the caches.
         fit (`Callable`): Sets the weights; the training loop, or another function of the same signature.
     """
+
+    def train_task(stage: Stage, accelerator: Accelerator) -> None:
+        if accelerator.is_main_process:
+            stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
+        with accelerator.main_process_first():  # it fills the caches that the other processes read
+            task = make_task()
+        metrics = fit(task, arguments, stage.folder, accelerator)
+        state_dict = accelerator.get_state_dict(task.model)  # gathered from every process
+        if accelerator.is_main_process:
+            task.model.save_pretrained(stage.folder, state_dict=state_dict)
+            tokenizer.save_pretrained(stage.folder)
+            write_json(stage.folder / METRICS_FILE, metrics)
+
+    return run_on_all_processes(command, arguments, inputs, train_task, "checkpoints")
+
+
+def run_on_all_processes(
+    command: str,
+    arguments: LoopArguments,
+    inputs: dict[str, Any],
+    work: Callable[[Stage, Accelerator], None],
+    temporary: str,
+) -> dict[str, Any]:
+    """Run a stage to which all processes contribute, and return the counts of stage.json.
+
+    Args:
+        command (`str`): The verb.
+        arguments (`LoopArguments`): Flags of the run.
+        inputs (`dict[str, Any]`): JSON-ready description of the inputs.
+        work (`Callable`): Called on every process. It writes the metrics last: once they exist, a run that is killed
+            need not work again.
+        temporary (`str`): The folder in the stage that only an unfinished run needs.
+    """
     accelerator = make_accelerator(arguments)
     stage = Stage(command, arguments, inputs, PACKAGES)
     with ExitStack() as stack:
         enter_on_main_process(stage, stack, accelerator)
         if not stage.finished:
             if not broadcast_from_main(stage.has(METRICS_FILE)):
-                _train(stage, arguments, tokenizer, make_task, fit, accelerator)
+                work(stage, accelerator)
             if accelerator.is_main_process:
-                finish_with_metrics(stage, "checkpoints")
+                shutil.rmtree(stage.folder / temporary, ignore_errors=True)
+                stage.finish(read_json(stage.folder / METRICS_FILE))
     accelerator.wait_for_everyone()
     # Not `end_training`, which would also end the process group, and other stages may follow.
     for tracker in accelerator.trackers:
         tracker.finish()
-    counts: dict[str, Any] = read_stage(arguments.output, command)["counts"]
-    return counts
-
-
-def _train(
-    stage: Stage,
-    arguments: LoopArguments,
-    tokenizer: TokenizersBackend,
-    make_task: Callable[[], TrainingTask],
-    fit: Callable[..., dict[str, Any]],
-    accelerator: Accelerator,
-) -> None:
-    if accelerator.is_main_process:
-        stage.log(f"training on {accelerator.num_processes} process(es), {accelerator.device}")
-    with accelerator.main_process_first():  # it fills the caches that the other processes read
-        task = make_task()
-    metrics = fit(task, arguments, stage.folder, accelerator)
-    state_dict = accelerator.get_state_dict(task.model)  # gathered from every process
-    if accelerator.is_main_process:
-        task.model.save_pretrained(stage.folder, state_dict=state_dict)
-        tokenizer.save_pretrained(stage.folder)
-        write_json(stage.folder / METRICS_FILE, metrics)
-
-
-def finish_with_metrics(stage: Stage, temporary: str) -> None:
-    """Remove the temporary folder of training and finish the stage. Training writes the metrics last: once they exist,
-    a run that is killed here need not train again."""
-    shutil.rmtree(stage.folder / temporary, ignore_errors=True)
-    stage.finish(read_json(stage.folder / METRICS_FILE))
+    return read_counts(arguments.output, command)
