@@ -31,7 +31,7 @@ from ctxsim_hf.runtime.blocks import (
 )
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.working import make_marked_folder
 
@@ -70,8 +70,7 @@ def run(arguments: HarvestArguments, executor: Executor | None = None) -> dict[s
     if missing:
         numbers = ", ".join(map(str, missing))
         return f"shard {arguments.shard} of {arguments.num_shards} is finished; still to come: {numbers}"
-    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
-    return counts
+    return read_counts(arguments.output, COMMAND)
 
 
 def _harvest_by(executor: Executor, arguments: HarvestArguments) -> dict[str, Any]:
@@ -80,8 +79,7 @@ def _harvest_by(executor: Executor, arguments: HarvestArguments) -> dict[str, An
     with RepairedStage(COMMAND, arguments, arguments.inputs(), PACKAGES) as stage:
         if not stage.finished:
             stage.finish(execute(HarvestBlocks(stage.folder, arguments), executor))
-    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
-    return counts
+    return read_counts(arguments.output, COMMAND)
 
 
 def _harvest(stage: Stage, arguments: HarvestArguments, accelerator: Accelerator) -> None:

@@ -18,7 +18,7 @@ from ctxsim_hf.origin.similarity import origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.blocks import LocalExecutor, execute
 from ctxsim_hf.runtime.parallel import available_cores
-from ctxsim_hf.runtime.record import describe_stage, read_stage
+from ctxsim_hf.runtime.record import describe_stage, read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import Count, Seed
 
@@ -75,5 +75,4 @@ def run(arguments: VectorArguments) -> dict[str, Any]:
             tokens = (arguments.min_tokens, arguments.max_tokens)
             work.sentences = draw_sentences(work.origin.index, arguments.sentences, tokens, arguments.seed)
             stage.finish(execute(work, LocalExecutor(arguments.workers, "vectors")))
-    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
-    return counts
+    return read_counts(arguments.output, COMMAND)

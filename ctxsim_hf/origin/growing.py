@@ -26,7 +26,7 @@ from ctxsim_hf.origin.version_build import write_version
 from ctxsim_hf.runtime.blocks import Executor, LocalExecutor
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import describe_file, digest_file, move_folder, read_json, write_json
-from ctxsim_hf.runtime.record import STAGE_FILE, open_stage, read_stage, replace_record
+from ctxsim_hf.runtime.record import STAGE_FILE, open_stage, read_counts, read_stage, replace_record
 from ctxsim_hf.runtime.working import WorkingFolder
 from ctxsim_hf.text.chunk_arguments import ChunkArguments
 from ctxsim_hf.text.chunking import run as run_chunk
@@ -53,7 +53,7 @@ def grow(arguments: IndexArguments, executor: Executor | None = None) -> dict[st
         else:
             change.compact()
         working.discard()
-        counts: dict[str, Any] = read_stage(origin)["counts"]
+        counts = read_counts(origin)
     write_background_thresholds(origin)
     return counts
 

@@ -20,7 +20,7 @@ from ctxsim_hf.origin.version_build import write_version
 from ctxsim_hf.runtime.blocks import Executor, LocalExecutor
 from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
 from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.text.chunks import describe_chunking, describe_chunks
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
@@ -62,7 +62,7 @@ def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")
             _write(stage, arguments, inputs["chunks"]["xxh3_128"], executor)
-        counts: dict[str, Any] = read_stage(stage.output)["counts"]
+        counts = read_counts(stage.output)
     write_background_thresholds(stage.output)
     return counts
 

@@ -34,7 +34,7 @@ from ctxsim_hf.recipes.verdict import loses, searches, verdict
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import seal, write_json
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.working import writing_into
 from ctxsim_hf.text.lines import is_pipe
 
@@ -94,7 +94,7 @@ def _reading_speed(arguments: AdaptArguments, checks: Checks) -> float:
 
 def _check_held_out(chunks: str) -> None:
     """Refuse at once what would fail after an hour: the label-free evaluation needs two held-out documents."""
-    counts = read_stage(chunks, "chunk")["counts"]
+    counts = read_counts(chunks, "chunk")
     if (number := counts["documents_held_out"]) < MIN_HELD_OUT:
         raise UserError(
             f"{number} of {counts['documents_kept']} documents are held out, but the evaluation needs {MIN_HELD_OUT}; "
@@ -160,7 +160,7 @@ def _report(folder: AdaptedFolder, encoder: "SentenceEncoder") -> str:
     table, _, _ = tables.partition(ALL_FIGURES)
     name = Path(folder.surrogate).name
     start = None if folder.start is None else START
-    is_start = read_stage(folder.surrogate)["counts"]["kept_step"] == 0
+    is_start = read_counts(folder.surrogate)["kept_step"] == 0
     return "\n".join(
         [
             f"made {folder.surrogate} (fast) and {folder.origin} (with reasons)",

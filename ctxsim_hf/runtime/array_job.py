@@ -8,7 +8,7 @@ from typing import Any
 from ctxsim_hf.runtime.blocks import Blocks, RankExecutor, merge_finished, missing_blocks, run_missing
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import many_writers
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 
 
@@ -54,5 +54,4 @@ def run_as_rank(stage: Stage, make_work: Callable[[Path], Blocks], executor: Ran
                 return f"{place} is finished; {len(missing)} of {len(work.blocks())} blocks are still to come"
             if not stage.finished:
                 stage.finish(merge_finished(work))
-    counts: dict[str, Any] = read_stage(stage.output)["counts"]
-    return counts
+    return read_counts(stage.output)

@@ -41,6 +41,12 @@ def read_stage(folder: str | Path, *commands: str) -> dict[str, Any]:
     return record
 
 
+def read_counts(folder: str | Path, *commands: str) -> dict[str, Any]:
+    """Return the counts that the stage.json of a finished folder records. See `read_stage`."""
+    counts: dict[str, Any] = read_stage(folder, *commands)["counts"]
+    return counts
+
+
 def replace_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Replace the stage.json of a folder that has changed in place; all that it names must be there already."""
     write_json(folder / STAGE_FILE, seal({name: value for name, value in record.items() if name != SEAL}))

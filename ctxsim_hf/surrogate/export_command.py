@@ -22,7 +22,7 @@ from ctxsim_hf.encoder.torch_surrogate import TorchSurrogate
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import OneOf
 from ctxsim_hf.surrogate.onnx_card import CARD, PRECISIONS
@@ -64,8 +64,7 @@ def run(arguments: ExportArguments) -> dict[str, Any]:
     with Stage(COMMAND, arguments, {"surrogate": source}, packages) as stage:
         if not stage.finished:
             _export(stage, folder, source, arguments.quantize)
-    counts: dict[str, Any] = read_stage(arguments.output, COMMAND)["counts"]
-    return counts
+    return read_counts(arguments.output, COMMAND)
 
 
 def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str | None) -> None:

@@ -21,7 +21,7 @@ from ctxsim_hf.runtime.array_job import array_rank, run_as_rank
 from ctxsim_hf.runtime.blocks import Executor, FileBlocks, LocalExecutor, execute
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import writing
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.text.chunk_arguments import ChunkArguments
 from ctxsim_hf.text.chunk_plan import ChunkPlan, Shard, write_plan
@@ -56,8 +56,7 @@ def _run(arguments: ChunkArguments, executor: Executor | None) -> dict[str, Any]
         if not stage.finished:
             work = ChunkBlocks(stage.folder, arguments)
             stage.finish(execute(work, executor or LocalExecutor(arguments.workers, "chunk")))
-        counts: dict[str, Any] = read_stage(stage.output)["counts"]
-        return counts
+        return read_counts(stage.output)
 
 
 @dataclass

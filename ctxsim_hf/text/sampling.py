@@ -18,7 +18,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.record import read_stage
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.text.chunks import CHUNK_SPLITS, SHARD_PATTERN, check_chunks, describe_chunks
 
@@ -42,8 +42,7 @@ def run(arguments: SampleArguments) -> dict[str, Any]:
     with Stage("sample", arguments, inputs, packages=("pyarrow",)) as stage:
         if not stage.finished:
             stage.finish(_sample(stage, arguments))
-        counts: dict[str, Any] = read_stage(stage.output)["counts"]
-        return counts
+        return read_counts(stage.output)
 
 
 def is_sampled(doc_id: str, share: float) -> bool:

@@ -24,7 +24,7 @@ from tqdm import tqdm
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.record import open_stage, read_stage
+from ctxsim_hf.runtime.record import open_stage, read_counts
 from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.runtime.validation import Count, OneOf, Seed
 from ctxsim_hf.text.chunks import COMMANDS, SHARD_PATTERN, describe_chunks
@@ -77,8 +77,7 @@ def run(arguments: TokenizerArguments) -> dict[str, Any]:
                 tokenizer = build_tokenizer(train_sentencepiece(sample, arguments.vocab_size - 1), normalizer)
             save_tokenizer(tokenizer, stage.folder, arguments.max_length)
             stage.finish({"vocabulary": tokenizer.get_vocab_size(), "sample_sentences": sample.sentences})
-        counts: dict[str, Any] = read_stage(stage.output)["counts"]
-        return counts
+        return read_counts(stage.output)
 
 
 class _Sample:
