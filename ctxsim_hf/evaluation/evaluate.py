@@ -3,132 +3,28 @@
 import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-import numpy as np
-from annotated_types import Ge
 from tqdm import tqdm
-from transformers.hf_argparser import HfArg
 
 from ctxsim_hf import __version__
-from ctxsim_hf.encoder.thresholds import Thresholds
 from ctxsim_hf.evaluation.chosen_tasks import ChosenTasks
+from ctxsim_hf.evaluation.evaluate_arguments import EvaluateArguments
 from ctxsim_hf.evaluation.examples import Examples, Similarity
 from ctxsim_hf.evaluation.kept_answers import KeptAnswers, is_under_way
-from ctxsim_hf.evaluation.label_free import ADJACENT, NUM_TRIPLETS, label_free_tasks
 from ctxsim_hf.evaluation.report import Report, refuse_foreign_results
-from ctxsim_hf.evaluation.results import Answers, SystemResult, TaskResult, answer, judge, judge_answers
+from ctxsim_hf.evaluation.results import Answers, TaskResult, answer, judge, judge_answers
 from ctxsim_hf.evaluation.retrieval import Retrieval
-from ctxsim_hf.evaluation.systems import System, SystemResources, describe_kinds
-from ctxsim_hf.evaluation.tasks import GROUPS, STS, TASKS, check_task, expand_tasks
-from ctxsim_hf.origin.settings_arguments import SettingsArguments
-from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import digest_file
-from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
-from ctxsim_hf.runtime.validation import CountOrZero
+from ctxsim_hf.evaluation.system_folders import save_thresholds, stage_digest, stage_record
+from ctxsim_hf.evaluation.systems import System, SystemResources
+from ctxsim_hf.evaluation.tasks import STS, TASKS
 from ctxsim_hf.runtime.working import writing_into
 
 SOURCES_OF_STSB = {"sts12", "sts13", "sts14", "sts15", "sts16"}
-
-
-@dataclass(kw_only=True)
-class EvaluateArguments(SettingsArguments):
-    tasks: list[str] = HfArg(
-        default_factory=list,
-        help=f"Of {', '.join([*TASKS, *GROUPS])}. If left out, sts, or only what --pairs and --retrieval name.",
-    )
-    pairs: list[str] = HfArg(
-        default_factory=list,
-        help="Judged pairs of your own, each FILE or NAME=FILE: jsonl, tsv, csv or parquet, or a folder or dataset. "
-        "Columns sentence1, sentence2 and score (Spearman), or label 0 or 1 (average precision).",
-    )
-    retrieval: list[str] = HfArg(
-        default_factory=list,
-        help="Folders of your own, each DIR or NAME=DIR, with corpus (id, text, maybe title) and queries (id, query, "
-        "relevant: {document id: grade}), or in the layout of BEIR; judged by nDCG@10.",
-    )
-    split: str = HfArg(default="test", help="Split of the tasks; choose settings on validation, report on test.")
-    data_root: str | None = HfArg(
-        default=None, help="Folder of datasets named by their ids, such as mteb/stsbenchmark-sts; by default the Hub."
-    )
-    chunks: str | None = HfArg(
-        default=None,
-        help="Folder made by ctxsim chunk, to count words in; by default documents in DATA_ROOT/corpora.",
-    )
-    label_free: bool = HfArg(
-        default=False,
-        help="Instead of tasks, tell neighbours from unrelated sentences in the held-out documents of --chunks.",
-    )
-    save_thresholds: bool = HfArg(
-        default=False, help="With --label-free, save the scores of random and adjacent sentences with each model."
-    )
-    limit: Annotated[int, Ge(2)] | None = HfArg(
-        default=None, help="Score so many pairs of each task, spread evenly; by default all."
-    )
-    cases: CountOrZero = HfArg(
-        default=0, help="Show so many pairs on which the first system is closer to people, and as many for the second."
-    )
-    output: str | None = HfArg(
-        default=None,
-        help="Folder for results.json, results.md and results.png; it also keeps what is done if the run is killed.",
-    )
-    baseline: list[str] = HfArg(default_factory=list, help="More systems, listed below the others.")
-    systems: list[str] = field(init=False, default_factory=list)
-
-    positional: ClassVar[tuple[str, str]] = (
-        "systems",
-        f"Each as kind:where, or name=kind:where; those of one name are seeds of one system. {describe_kinds()}. "
-        "Where may be package:NAME/PATH, inside an installed package.",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.tasks or self.pairs or self.retrieval):
-            self.tasks = ["sts"]
-
-    def check(self) -> list[System]:
-        """Check everything that can be checked without opening a system, and return the systems."""
-        spellings = [*self.systems, *self.baseline]
-        systems = [System.parse(spelling) for spelling in spellings]
-        if not systems:
-            raise UserError("expected a system, such as tfidf or surrogate:DIR (ctxsim evaluate --help lists them)")
-        if self.cases and len({system.name for system in systems}) < 2:
-            raise UserError(f"--cases compares two systems, got only {', '.join(spellings)}")
-        if self.label_free and self.chunks is None:
-            raise UserError("--label-free needs the held-out documents of a folder made by ctxsim chunk: --chunks DIR")
-        if self.label_free and (self.pairs or self.retrieval):
-            raise UserError("--label-free judges without people's judgements; leave out --pairs and --retrieval")
-        if self.save_thresholds:
-            self._check_thresholds(systems)
-        if not self.label_free:
-            for task in expand_tasks(self.tasks):
-                check_task(task, self.split)
-        return systems
-
-    def _check_thresholds(self, systems: Sequence[System]) -> None:
-        if not self.label_free:
-            raise UserError("--save-thresholds needs the scores of --label-free; add that too")
-        if not any(map(_has_folder, systems)):
-            raise UserError(
-                "--save-thresholds writes into the folder of a surrogate or an origin; "
-                f"got only {', '.join(system.name for system in systems)}"
-            )
-
-    def written_folders(self, systems: Sequence[System]) -> list[str]:
-        """Return the folders that are written, each once."""
-        saved = [system.where for system in systems if self.save_thresholds and _has_folder(system)]
-        names = [*([] if self.output is None else [self.output]), *saved]
-        return list({Path(name).resolve(): name for name in names}.values())
-
-    def load_tasks(self) -> list[Examples]:
-        """Load the examples to score."""
-        if self.label_free:
-            return list(label_free_tasks(str(self.chunks), self.limit or NUM_TRIPLETS))
-        return ChosenTasks(self.tasks, self.pairs, self.retrieval, self.split, self.data_root, self.limit).load()
 
 
 def evaluate_similarity(
@@ -191,7 +87,7 @@ def _evaluate(arguments: EvaluateArguments, systems: Sequence[System]) -> str:
         signatures[name] = [seed.signature for seed in answers]
         results.append(judge_answers(name, answers, tasks))
         if arguments.save_thresholds:
-            _save_thresholds(group, answers, results[-1])
+            save_thresholds(group, answers, results[-1])
     remarks = [remark for task in tasks for remark in task.remarks]
     remarks += [remark for system in results for task in system.tasks for remark in task.remarks]
     report = Report(tasks, results, arguments.cases, [*_seen_in_training(systems, tasks), *remarks])
@@ -217,35 +113,8 @@ def _seen_in_training(systems: Sequence[System], tasks: Sequence[Examples]) -> l
         f"{system.name} was trained on stsb, whose training split has many test pairs of sts12 to sts16: its figures "
         "there, and averages that include them, are on data it has seen"
         for system in systems
-        if measured and _stage(system).get("inputs", {}).get("data", {}).get("name") == TASKS["stsb"].hub_id
+        if measured and stage_record(system).get("inputs", {}).get("data", {}).get("name") == TASKS["stsb"].hub_id
     ]
-
-
-def _save_thresholds(seeds: Sequence[System], answers: Sequence[Answers], result: SystemResult) -> None:
-    (adjacent,) = (task for task in result.tasks if task.task == ADJACENT)
-    for seed, answered, scores in zip(seeds, answers, adjacent.scores, strict=True):
-        if _has_folder(seed):
-            near, far = np.split(scores, 2)
-            Thresholds.from_scores(far, near, answered.settings).save(seed.where)
-
-
-def _has_folder(system: System) -> bool:
-    """Return whether a system has a folder to write into: one that is no part of another, such as an origin's copy."""
-    if system.kind not in ("surrogate", "origin") or not Path(system.where).is_dir():
-        return False
-    return not any((place / STAGE_FILE).exists() for place in Path(system.where).resolve().parents)
-
-
-def _stage(system: System) -> dict[str, Any]:
-    """Return the stage.json of a system's folder; empty where there is none."""
-    path = Path(system.where) / STAGE_FILE
-    return read_stage(system.where) if system.where and path.exists() else {}
-
-
-def _stage_digest(system: System) -> str | None:
-    """Return the digest by which a folder finds its own figures wherever it is moved; None without stage.json."""
-    path = Path(system.where) / STAGE_FILE
-    return digest_file(path) if system.where and path.exists() else None
 
 
 def _about(
@@ -256,7 +125,7 @@ def _about(
     return {
         "arguments": {flag: value for flag, value in asdict(arguments).items() if flag != "output"},
         "signatures": {name: found for name, found in signatures.items() if any(found)},
-        "stages": {name: [_stage_digest(system) for system in systems if system.name == name] for name in signatures},
+        "stages": {name: [stage_digest(system) for system in systems if system.name == name] for name in signatures},
         "versions": {"ctxsim_hf": __version__, "python": platform.python_version()}
         | {package: version(package) for package in packages},
     }
