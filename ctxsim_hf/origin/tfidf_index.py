@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -140,9 +141,10 @@ class TfidfIndex:
         for number, segment in enumerate(self.segments):
             here = vectors.places[number] >= 0
             for add, terms in ((_add_frequent, here & ~vectors.is_rare), (_add_rare, here & vectors.is_rare)):
-                if len(held := np.flatnonzero(terms)):
-                    places, factors = vectors.places[number, held], vectors.factors[held]
-                    add(scores, int(self._starts[number]), segment, vectors.sentence_of[held], places, factors)
+                if terms.any():
+                    sentence_of, places = vectors.sentence_of[terms], vectors.places[number, terms]
+                    first = int(self._starts[number])
+                    add(scores, _HeldTerms(segment, first, sentence_of, places, vectors.factors[terms]))
         scores *= self.weights.inverse_norms
         found = [_best(row, k, norm) for row, norm in zip(scores, vectors.norms.tolist(), strict=True)]
         if len(self.deleted):
@@ -150,18 +152,21 @@ class TfidfIndex:
         return found
 
 
-def _add_frequent(
-    scores: np.ndarray,
-    first: int,
-    segment: TfidfSegment,
-    sentence_of: np.ndarray,
-    places: np.ndarray,
-    factors: np.ndarray,
-) -> None:
-    """Set the scores of a segment, from chunk `first` on, to what frequent terms add, block by block."""
-    sentences, ends = np.unique(sentence_of, return_index=True)
-    terms = places.tolist()
-    for sentence, start, end in zip(sentences.tolist(), ends.tolist(), [*ends[1:].tolist(), len(terms)], strict=True):
+class _HeldTerms(NamedTuple):
+    """The terms of sentences that a segment holds."""
+
+    segment: TfidfSegment
+    first: int  # number of its first chunk
+    sentence_of: np.ndarray  # (terms,)
+    places: np.ndarray  # (terms,) in the keys of the segment
+    factors: np.ndarray  # (terms,)
+
+
+def _add_frequent(scores: np.ndarray, held: _HeldTerms) -> None:
+    """Set the scores of a segment to what frequent terms add, block by block."""
+    segment, factors, terms = held.segment, held.factors, held.places.tolist()
+    sentences, starts = np.unique(held.sentence_of, return_index=True)
+    for sentence, (start, end) in zip(sentences.tolist(), pairwise([*starts.tolist(), len(terms)]), strict=True):
         rows = [segment.row_of.get(term, -1) for term in terms[start:end]]
         weights = segment.rows
         if -1 in rows:  # one is frequent in other segments only
@@ -170,7 +175,7 @@ def _add_frequent(
             columns = slice(place, min(place + CHUNKS_PER_BLOCK, segment.num_chunks))
             block = weights[rows, columns]
             block *= factors[start:end, None]
-            target = scores[sentence, first + place : first + columns.stop]
+            target = scores[sentence, held.first + place : held.first + columns.stop]
             if len(target) > 1:
                 np.add.reduce(block, axis=0, out=target)  # row after row
             else:  # numpy would add a single column pairwise
@@ -185,22 +190,16 @@ def _dense(segment: TfidfSegment, terms: Sequence[int]) -> np.ndarray:
     return rows
 
 
-def _add_rare(
-    scores: np.ndarray,
-    first: int,
-    segment: TfidfSegment,
-    sentence_of: np.ndarray,
-    places: np.ndarray,
-    factors: np.ndarray,
-) -> None:
-    """Add to the scores of a segment, from chunk `first` on, what the postings of terms add, in their order."""
-    starts, ends = segment.starts[places], segment.starts[places + 1]
+def _add_rare(scores: np.ndarray, held: _HeldTerms) -> None:
+    """Add to the scores of a segment what the postings of terms add, in their order."""
+    segment = held.segment
+    starts, ends = segment.starts[held.places], segment.starts[held.places + 1]
     slices = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     weights = np.concatenate([segment.weights[postings] for postings in slices])
-    weights *= np.repeat(factors, ends - starts)
+    weights *= np.repeat(held.factors, ends - starts)
     chunks = np.concatenate([segment.chunks[postings] for postings in slices])
-    if len(scores) > 1 or first:
-        chunks = chunks + np.repeat(sentence_of * scores.shape[1] + first, ends - starts)
+    if len(scores) > 1 or held.first:
+        chunks = chunks + np.repeat(held.sentence_of * scores.shape[1] + held.first, ends - starts)
     np.add.at(scores.reshape(-1), chunks, weights)
 
 
