@@ -44,3 +44,13 @@ def save_tiny_llama(
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+def index_tiny_llama(chunks: Path, folder: Path) -> Path:
+    """Make an origin of chunks whose one context model is a tiny Llama."""
+    from ctxsim_hf.cli import main
+
+    model = save_tiny_llama(folder / "model")
+    words = ["index", "--chunks", chunks, "--context-model", model, "--background", 40, "--output", folder / "origin"]
+    assert main([str(word) for word in words]) == 0
+    return folder / "origin"

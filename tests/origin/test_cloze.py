@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from planted import PlantedCorpus
-from tiny_language_model import save_tiny_llama
+from tiny_language_model import index_tiny_llama, save_tiny_llama
 
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.registry import load_context_model
@@ -21,13 +21,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def origin_folder(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An origin whose one context model is the language model."""
-    from ctxsim_hf.cli import main
-
-    folder = tmp_path_factory.mktemp("cloze")
-    model = save_tiny_llama(folder / "model")
-    words = ["index", "--chunks", planted / "chunks", "--context-model", model, "--background", 40]
-    assert main([str(word) for word in [*words, "--output", folder / "origin"]]) == 0
-    return folder / "origin"
+    return index_tiny_llama(planted / "chunks", tmp_path_factory.mktemp("cloze"))
 
 
 @pytest.fixture(scope="module")

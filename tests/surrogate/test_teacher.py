@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from small_harvest import contents
-from tiny_language_model import save_tiny_llama
+from tiny_language_model import index_tiny_llama
 
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.harvest import vector_blocks
@@ -30,13 +30,7 @@ STEPS = ("--max-steps", 60, "--learning-rate", 3e-3, "--log-every", 5, "--checkp
 @pytest.fixture(scope="module")
 def origin(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An origin of a language model, whose signals are cloze and words."""
-    from ctxsim_hf.cli import main
-
-    folder = tmp_path_factory.mktemp("teacher")
-    model = save_tiny_llama(folder / "model")
-    words = ["index", "--chunks", planted / "chunks", "--context-model", model, "--background", 40]
-    assert main([str(word) for word in [*words, "--output", folder / "origin"]]) == 0
-    return folder / "origin"
+    return index_tiny_llama(planted / "chunks", tmp_path_factory.mktemp("teacher"))
 
 
 def vector_words(origin: Path, output: Path) -> list[str]:
