@@ -17,7 +17,7 @@ from ctxsim_hf.context_models.collators import Tensors
 from ctxsim_hf.harvest.teacher_vectors import VECTOR_SPLITS, TeacherVectors
 from ctxsim_hf.harvest.vectors_command import COMMAND
 from ctxsim_hf.runtime.fetch import fetch_folder
-from ctxsim_hf.runtime.record import describe_stage, open_stage
+from ctxsim_hf.runtime.record import describe_stage
 from ctxsim_hf.surrogate.labelled_rows import LabelledRows
 from ctxsim_hf.surrogate.pair_data import SurrogateData, lexical_cosines
 from ctxsim_hf.surrogate.row_batches import RowCollator
@@ -49,7 +49,6 @@ class VectorFolder:
 
     def describe(self) -> dict[str, Any]:
         """Describe the vectors for stage.json."""
-        open_stage(self.path, COMMAND)
         return describe_stage(self.path, COMMAND)
 
     def open(self, tokenizer: TokenizersBackend, tokenizer_digest: str) -> TeacherData:
