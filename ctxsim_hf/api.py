@@ -164,8 +164,8 @@ def grow_index(
 ) -> dict[str, Any]:
     """Add documents to an origin, delete some, or merge its segments; one of these in a call.
 
-    Whoever has the origin open goes on with what he opened. Killed at any moment, the origin is as it was, and the
-    same call finishes.
+    A process that has the origin open goes on with the version it opened. If the call is killed, the origin is as it
+    was, and the same call finishes the change.
 
     Args:
         origin: Folder made by `build_index`.

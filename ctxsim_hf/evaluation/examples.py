@@ -37,7 +37,7 @@ class Examples(Protocol):
         ...
 
     def judge(self, scores: np.ndarray) -> dict[str, Estimate]:
-        """The figures that scores of `pairs()` or a ranking earn, the main one first."""
+        """Return the figures that scores of `pairs()`, or a ranking, earn; the main one first."""
         ...
 
     def some(self, number: int) -> Self:
@@ -50,7 +50,7 @@ class PairExamples(Examples, Protocol):
     """Examples that are pairs to a system."""
 
     def pairs(self) -> tuple[list[str], list[str]]:
-        """What a system has to score."""
+        """Return the pairs that a system has to score."""
         ...
 
 

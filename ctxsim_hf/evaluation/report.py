@@ -116,8 +116,8 @@ class Report:
         return f"{folder} has results.json, results.md" + (f"; {no_plot}" if no_plot else ", results.png")
 
     def scores(self) -> np.ndarray:
-        """What each system gives each pair, seeds averaged: (systems, pairs), one task after another; rankings are
-        left out."""
+        """Return the score that each system gives each pair, averaged over seeds: (systems, pairs), one task after
+        another. Rankings are left out."""
         rows = [
             [np.mean(result.scores, axis=0, dtype=np.float64) for result in system.tasks if result.scores]
             for system in self.systems

@@ -112,7 +112,7 @@ def _with_average(figures: dict[str, Estimate]) -> dict[str, Estimate]:
 
 
 def _answer(name: str, system: Similarity, tasks: Sequence[Examples]) -> list[np.ndarray]:
-    """The scores of each task's pairs, or the ranking of its documents."""
+    """Return the scores of each task's pairs, or the ranking of its documents."""
     pair_tasks = [task for task in tasks if isinstance(task, PairExamples)]
     scores = iter(_score(name, system, pair_tasks) if pair_tasks else [])
     return [_rank(name, system, task) if isinstance(task, Retrieval) else next(scores) for task in tasks]
@@ -126,7 +126,7 @@ def _rank(name: str, system: Similarity, task: Retrieval) -> np.ndarray:
 
 
 def _score(name: str, system: Similarity, tasks: Sequence[PairExamples]) -> list[np.ndarray]:
-    """The scores of each task's pairs."""
+    """Return the scores of each task's pairs."""
     pairs = [task.pairs() for task in tasks]
     first, second = ([sentence for task in pairs for sentence in task[side]] for side in (0, 1))
     scores = np.asarray(system.similarity(first, second))

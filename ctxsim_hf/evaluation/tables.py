@@ -25,7 +25,7 @@ def main_table(systems: Sequence[SystemResult], paper_rows: Sequence[str]) -> Ta
 
 
 def measure_table(systems: Sequence[SystemResult], measure: str, heading: str) -> Table:
-    """A row a system, a column a task that has this figure; empty if none has."""
+    """Return a row for each system and a column for each task that has this figure; empty if none has."""
     figures = [system.figures(measure) for system in systems]
     if not figures[0]:
         return []

@@ -37,7 +37,7 @@ def count_corpus(chunks: str | None, data_root: str | Path | None) -> TfidfCosin
 
 
 def count_texts(texts: Iterable[str]) -> TfidfCosine:
-    """The counts of documents in memory."""
+    """Return the word counts of documents in memory."""
     counts, num_sentences = _split_and_count(list(texts))
     return TfidfCosine.from_counts(counts, num_sentences)
 

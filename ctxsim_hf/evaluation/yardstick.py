@@ -1,7 +1,7 @@
 """The yardstick: how well a similarity tells pairs of held-out sentences apart, with the topic held fixed.
 
-Neighbours in a text are more alike than strangers, but a similarity that knows topics and nothing else tells them
-apart too. So both questions compare sentences on one topic:
+Neighbours in a text are more alike than sentences of different texts, but a similarity that knows nothing but topics
+can tell that too. So both questions compare sentences on one topic:
 
 | question | related pair | unrelated pair |
 |---|---|---|

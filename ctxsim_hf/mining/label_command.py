@@ -84,14 +84,14 @@ def _judge(origin: OriginSimilarity, signals: dict[str, Signal], drawing: Drawin
         raise UserError(f"the origin has no sentences of {TOKENS[0]} to {TOKENS[1]} tokens to pair")
     members = np.concatenate([sentences[pairs] for sentences, pairs in groups])
     first, second = (origin.index.texts(side) for side in members.T)
-    said = {name: signal.similarity(first, second) for name, signal in signals.items() if name != CONTEXTS}
+    answers = {name: signal.similarity(first, second) for name, signal in signals.items() if name != CONTEXTS}
     spreads = np.zeros(len(members))
     if CONTEXTS in signals:
         with tqdm(groups, desc="contexts", unit="group", disable=None) as bar:
             scored = [score_group(origin.contexts, origin.index.texts(found), pairs) for found, pairs in bar]
-        said[CONTEXTS], spreads = (np.concatenate(parts) for parts in zip(*scored, strict=True))
-    similarities = mix({name: said[name] for name in origin.signals}, origin.shares)
-    return JudgedPairs(members, np.asarray(similarities), spreads, said)
+        answers[CONTEXTS], spreads = (np.concatenate(parts) for parts in zip(*scored, strict=True))
+    similarities = mix({name: answers[name] for name in origin.signals}, origin.shares)
+    return JudgedPairs(members, np.asarray(similarities), spreads, answers)
 
 
 def _draw(drawing: Drawing, number: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -20,12 +20,19 @@ from ctxsim_hf.recipes.adapted_folder import MIX
 SHARES = {
     "light": {"generator": 0.45, "pairs": 0.02, "surrogate": 0.2},
     "language model": {
-        **{"background": 0.03, "questions": 0.06, "words": 0.14},
-        **{"vectors": 0.42, "pairs": 0.03, "surrogate": 0.1},
+        "background": 0.03,
+        "questions": 0.06,
+        "words": 0.14,
+        "vectors": 0.42,
+        "pairs": 0.03,
+        "surrogate": 0.1,
     },
     "language model and encoder": {
-        **{"background": 0.03, "questions": 0.1},
-        **{"vectors": 0.4, "pairs": 0.03, "surrogate": 0.25},
+        "background": 0.03,
+        "questions": 0.1,
+        "vectors": 0.4,
+        "pairs": 0.03,
+        "surrogate": 0.25,
     },
 }
 PAIRS_PER_MINUTE = 200_000  # that one core harvests in group mode with a light generator

@@ -114,14 +114,14 @@ def _free_blas() -> None:
 
 
 def _imported() -> tuple[int, str]:
-    """The number of modules and the last one: where some were removed again, their number may be that of before."""
+    """Return the number of modules and the last one: the number alone may be the same after some were removed."""
     return len(sys.modules), next(reversed(sys.modules))
 
 
 @lru_cache(maxsize=1)
 def _blas(modules: int, last: str) -> "ThreadpoolController":
-    """The OpenBLAS libraries of the process. Numpy and scipy have one each, so with every new module they are looked
-    for again, which takes milliseconds."""
+    """Return the OpenBLAS libraries of the process. Numpy and scipy have one each, so they are looked for again, which
+    takes milliseconds, whenever a module was imported."""
     is_set = INTEL in os.environ
     from threadpoolctl import ThreadpoolController
 

@@ -78,7 +78,7 @@ class ChunkBlocks(FileBlocks):
 
     @cached_property
     def _is_one_document(self) -> bool:
-        """Whether the corpus is one document in parts, some of which are then held out, for want of others."""
+        """Whether the corpus is one document in parts; with no other document, some parts are held out."""
         whole, parts = (
             sum(shard.counts[name] for shard in self._plan) for name in ("documents_whole", "document_parts")
         )

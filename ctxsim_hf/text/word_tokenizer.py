@@ -12,7 +12,7 @@ from tokenizers.models import WordPiece
 from tokenizers.trainers import WordPieceTrainer
 
 PIECES_IN = 4  # one token in so many is a piece of a word
-MOST_PIECES = 8000
+MAX_PIECES = 8000
 CONTINUES = "##"  # before a piece that does not begin a word
 
 
@@ -37,7 +37,7 @@ def train_word_tokenizer(
         counts.update(word for word, _ in splitter.pre_tokenize_str(sentence))
     tokenizer = Tokenizer(WordPiece(unk_token="<unk>", continuing_subword_prefix=CONTINUES))
     trainer = WordPieceTrainer(
-        vocab_size=min(MOST_PIECES, vocab_size // PIECES_IN),
+        vocab_size=min(MAX_PIECES, vocab_size // PIECES_IN),
         special_tokens=list(special_tokens),
         continuing_subword_prefix=CONTINUES,
         show_progress=False,

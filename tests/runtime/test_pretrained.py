@@ -1,4 +1,4 @@
-"""Folders of strangers: their code is never run, nor is anybody asked whether it should be."""
+"""Folders that others made: their code is never run, nor is anybody asked whether it should be."""
 
 import json
 import sys
