@@ -23,13 +23,13 @@ def has_folder(system: System) -> bool:
 
 def stage_record(system: System) -> dict[str, Any]:
     """Return the stage.json of a system's folder; empty where there is none."""
-    path = Path(system.where) / STAGE_FILE
-    return read_stage(system.where) if system.where and path.exists() else {}
+    folder = Path(system.located())
+    return read_stage(folder) if system.where and (folder / STAGE_FILE).exists() else {}
 
 
 def stage_digest(system: System) -> str | None:
     """Return the digest by which a folder finds its own figures wherever it is moved; None without stage.json."""
-    path = Path(system.where) / STAGE_FILE
+    path = Path(system.located()) / STAGE_FILE
     return digest_file(path) if system.where and path.exists() else None
 
 

@@ -81,8 +81,9 @@ class ClozeSignal:
         neighbours: int = 0,
     ) -> None:
         self.model, self.whitening = model, whitening
-        self._background = None if background is None or not neighbours else whitening(background)
-        self._neighbours = 0 if self._background is None else min(neighbours, len(self._background))
+        others = 0 if background is None else len(background) - 1  # a sentence may be in the background itself
+        self._neighbours = min(neighbours, others)
+        self._background = whitening(background) if background is not None and self._neighbours > 0 else None
         self._kept: dict[bytes, np.ndarray] = {}
         self._lock = threading.Lock()
         self._cache = cache

@@ -70,9 +70,9 @@ class LabelledFile:
 def _row(line: str, head: list[str], where: str) -> dict[str, str]:
     """Return the cells of a line by their columns; an empty line has empty ones."""
     cells = line.split("\t") if line else [""] * len(head)
-    if len(cells) < len(head):
+    if len(cells) != len(head):
         raise UserError(f"{where}: expected {len(head)} columns, got {len(cells)}")
-    return dict(zip(head, cells, strict=False))
+    return dict(zip(head, cells, strict=True))
 
 
 def _label(text: str, where: str) -> float:

@@ -2,9 +2,9 @@
 
 A word is a unit vector over its letter n-grams, which include its two boundaries, so that *plays* and *played* are
 similar, as are the forms of words in any inflected language. An n-gram weighs its idf, since those that most words
-have would make any two long texts alike. A text is the sum of its words, each weighing idf^p * n^q if it stands there n
-times. In a sentence all words matter, and one that is repeated is mostly a function word: p is 0.75, q is 0. In a long
-text frequent words are noise, and what is repeated is what it is about: both grow towards 1.
+have would make any two long texts alike. A text is the sum of its words; one that stands in it n times weighs
+idf^p * n^q. In a sentence all words matter, and what is repeated is mostly a function word: p is 0.75, q is 0. In a
+long text frequent words are noise, and what is repeated is what it is about: both grow towards 1.
 """
 
 from collections import Counter

@@ -8,6 +8,7 @@ import pytest
 from tiny_surrogate import mixed_sentences, save_tiny
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder
+from ctxsim_hf.evaluation.system_folders import stage_digest
 from ctxsim_hf.evaluation.systems import SYSTEM_KINDS, System, SystemResources, describe_kinds
 from ctxsim_hf.origin.settings_arguments import SettingsArguments
 from ctxsim_hf.runtime.errors import UserError
@@ -108,6 +109,8 @@ def test_objects_and_folders_of_packages(tmp_path: Path, monkeypatch: pytest.Mon
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert scores("surrogate:package:made_up_package/model") == pytest.approx(scores(f"surrogate:{package / 'model'}"))
+    (package / "stage.json").write_text("{}")
+    assert stage_digest(System.parse("surrogate:package:made_up_package/")) is not None
     assert (scores("python:made_up_encoder:Encoder") > 0.9).all()
     assert scores("python:made_up_encoder:Scorer").tolist() == [0, 1, 2]
     for spelling, message in {

@@ -81,6 +81,7 @@ def test_there_and_back(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("sentence1\tlabel\na\t1\n", "expected a column 'sentence2' in"),
+        ("sentence1\tsentence2\tlabel\na\tb\t1\tc\n", "line 2: expected 3 columns, got 4"),
         ("sentence1\tsentence2\tlabel\na\tb\t\n", "expected at least 10 labels in .*, found 0"),
         ("sentence1\tsentence2\tlabel\n" + "a\tb\t6\n" * 10, "line 2: expected a label from 0 to 5, got '6'"),
         ("sentence1\tsentence2\tlabel\n" + "a\tb\tyes\n" * 10, "expected a label from 0 to 5, got 'yes'"),

@@ -1,6 +1,6 @@
 """The signal `cloze`, over a tiny random language model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,25 @@ def test_an_origin_of_a_language_model(origin_folder: Path, pairs: tuple[list[st
     )
     np.testing.assert_allclose(labels, alone.similarity(*pairs), atol=1e-6)
     assert not spreads.any()  # other contexts cannot be drawn: these are all
+
+
+class ThreeStates:
+    """A model whose states are three given directions."""
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        directions = {"east": [3.0, 0, 0], "north": [0, 2.0, 0], "up": [0, 0, 1.0]}
+        return np.array([[directions[sentence]] for sentence in sentences], np.float32)
+
+
+def test_a_sentence_is_no_neighbour_of_itself() -> None:
+    """However many neighbours are asked for of a small background."""
+    model, names = ThreeStates(), ["east", "north", "up"]
+    background = model.vectors(names)
+    found = [
+        ClozeSignal(model, Whitening(background, 0, 0.01), None, background, number).similarity(names, names[::-1])
+        for number in (2, 3, 10)
+    ]
+    np.testing.assert_allclose(found[1:], [found[0]] * 2)
 
 
 def test_whitening_by_hand() -> None:
