@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
+from ctxsim_hf.runtime.memory import reused_memory
 from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
@@ -59,7 +60,7 @@ def make_accelerator(arguments: LoopArguments) -> Accelerator:
 def train(task: TrainingTask, arguments: LoopArguments, folder: Path, accelerator: Accelerator) -> dict[str, Any]:
     """Train `task.model` with checkpoints in `folder`, and return the final figures."""
     run = _Run(task, arguments, folder / "checkpoints", accelerator)
-    with explain_memory_errors(), no_spinning(), Interruption() as interruption:
+    with explain_memory_errors(), no_spinning(), reused_memory(), Interruption() as interruption:
         run.train(interruption)
     metrics = task.evaluate(accelerator.unwrap_model(run.model))
     run.log(metrics, "eval/")
