@@ -1,5 +1,5 @@
-"""Training: the loop against a bare PyTorch loop, padding, the light generator against the seq2seq one, and scoring
-from stored vectors against whole forward passes.
+"""Training: the loop against a bare PyTorch loop, padding, the light generator against the seq2seq one, scoring from
+stored vectors against whole forward passes, and a table of words with freed memory kept and given back.
 
     python -m benchmarks.bench_training [--chunks DIR --tokenizer DIR]        (default: the demo corpus)
 """
@@ -23,8 +23,11 @@ from ctxsim_hf.context_models.discriminator.training import DiscriminatorArgumen
 from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
 from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask
+from ctxsim_hf.runtime.memory import reused_memory
 from ctxsim_hf.train.loop import TrainingTask, make_accelerator, train
 from ctxsim_hf.train.loop_arguments import LoopArguments
+
+TABLE, SENTENCES, TOKENS = (16_000, 1024), 64, 24
 
 
 def main() -> None:
@@ -60,6 +63,7 @@ def main() -> None:
         rows += padding(Seq2SeqGeneratorTask(seq2seq, data))
         rows.append(discriminator_padding(DiscriminatorTask(disc, data)))
         rows.append(stored_vectors(DiscriminatorTask(disc, data)))
+        rows.append(kept_memory(args.steps, args.repeat))
     report("training", rows, speeds)
 
 
@@ -151,6 +155,25 @@ def stored_vectors(task: DiscriminatorTask) -> dict[str, Any]:
 
     ratio = best(forward) / best(from_stored)
     return {"measure": "scoring from stored vectors over forward", "ratio": ratio, "wanted": ">= 50"}
+
+
+def kept_memory(steps: int, repeat: int) -> dict[str, Any]:
+    """Steps of training a table of words, with freed memory given back to the system over kept; see memory.py."""
+    table = torch.nn.Embedding(*TABLE)
+    optimizer = torch.optim.AdamW(table.parameters(), fused=True)
+    tokens = torch.randint(TABLE[0], (SENTENCES, TOKENS))
+
+    def train_table() -> None:
+        for _ in range(steps):
+            vectors = torch.nn.functional.normalize(table(tokens).mean(1))
+            (vectors @ vectors.T).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    given_back = best(train_table, repeat)
+    with reused_memory():
+        kept = best(train_table, repeat)
+    return {"measure": "a table of words, memory given back over kept", "ratio": given_back / kept, "wanted": ">= 1.5"}
 
 
 if __name__ == "__main__":
