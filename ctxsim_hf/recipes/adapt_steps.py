@@ -9,7 +9,7 @@ from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
 from ctxsim_hf.recipes.budget import FAST_QUESTIONS, Budget
 from ctxsim_hf.recipes.growth import is_outdated
 from ctxsim_hf.recipes.steps import Step
-from ctxsim_hf.recipes.verdict import BASELINES
+from ctxsim_hf.recipes.verdict import WITHOUT_LEARNING
 from ctxsim_hf.runtime.presets import PRESETS
 
 MAX_EPOCHS = 10  # a small corpus is soon overfitted
@@ -73,7 +73,8 @@ def _systems(arguments: AdaptArguments) -> list[str]:
     folder = arguments.folder
     start = [f"{START}=surrogate:{Path(folder.origin, SIGNALS, 'encoder')}"] if arguments.start is not None else []
     teacher = [f"teacher=origin:{folder.origin}"] if arguments.context_model is None else []
-    return [f"{SURROGATE}=surrogate:{folder.surrogate}", *start, *teacher, *BASELINES, *arguments.compare]
+    others = [*start, *teacher, *WITHOUT_LEARNING.values(), *arguments.compare]
+    return [f"{SURROGATE}=surrogate:{folder.surrogate}", *others]
 
 
 def chunk_step(arguments: AdaptArguments) -> Step:

@@ -14,7 +14,8 @@ from ctxsim_hf.text.words import words
 if TYPE_CHECKING:
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder
 
-BASELINES = ("tfidf", "bm25")
+# What compares words without any learning, as systems of `ctxsim evaluate`; `words` is the signal of that name alone.
+WITHOUT_LEARNING = {"words": "words=letters", "tfidf": "tfidf", "bm25": "bm25"}
 CHANCE = 0.5
 NUM_SEARCHES, NUM_HITS = 3, 2
 SEARCHED = 5000  # sentences
@@ -50,7 +51,7 @@ def verdict(results: Mapping[str, Any], surrogate: str, start: str | None, is_st
         )
     if is_start and start is not None:
         return "Nothing that was learned is better than what you started from, so the start is what you have here."
-    compared = [start] if start is not None else list(BASELINES)
+    compared = [start] if start is not None else list(WITHOUT_LEARNING)
     lines = [_comparison(surrogate, name, ahead[name]) for name in compared]
     worse = [name for name in compared if ahead[name]["high"] < 0]
     better = [name for name in compared if ahead[name]["low"] > 0]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctxsim_hf.recipes.verdict import loses, verdict
+from ctxsim_hf.recipes.verdict import WITHOUT_LEARNING, loses, verdict
 
 
 def results(own: tuple[float, float], **ahead: tuple[float, float]) -> dict[str, Any]:
@@ -17,13 +17,18 @@ def results(own: tuple[float, float], **ahead: tuple[float, float]) -> dict[str,
     return {"results": rows, "differences": [{"other": o, "yardstick": figure(*lead)} for o, lead in ahead.items()]}
 
 
+def level(low: float, high: float, **others: tuple[float, float]) -> dict[str, tuple[float, float]]:
+    """Return this lead over everything that learns nothing, but for `others`."""
+    return dict.fromkeys(WITHOUT_LEARNING, (low, high)) | others
+
+
 @pytest.mark.parametrize(
     ("own", "ahead", "start", "said"),
     [
-        ((0.49, 0.55), {"tfidf": (0.1, 0.2), "bm25": (0.1, 0.2)}, None, "no better than chance"),
-        ((0.6, 0.7), {"tfidf": (0.01, 0.05), "bm25": (0.02, 0.05)}, None, "Use it: it is better than matching words."),
-        ((0.6, 0.7), {"tfidf": (0.01, 0.05), "bm25": (-0.01, 0.05)}, None, "no better than bm25; either will do"),
-        ((0.6, 0.7), {"tfidf": (-0.05, -0.01), "bm25": (0.0, 0.1)}, None, "Do not use it: tfidf did better"),
+        ((0.49, 0.55), level(0.1, 0.2), None, "no better than chance"),
+        ((0.6, 0.7), level(0.01, 0.05), None, "Use it: it is better than matching words."),
+        ((0.6, 0.7), level(0.01, 0.05, bm25=(-0.01, 0.05)), None, "no better than bm25; either will do"),
+        ((0.6, 0.7), level(0.01, 0.05, words=(-0.05, -0.01)), None, "Do not use it: words did better"),
         ((0.6, 0.7), {"start": (0.01, 0.02), "tfidf": (-0.2, -0.1)}, "start", "better than what you started from"),
         ((0.6, 0.7), {"start": (-0.02, -0.01)}, "start", "Do not use it: start did better"),
         ((0.6, 0.7), {"start": (-0.01, 0.01)}, "start", "no better than start"),
