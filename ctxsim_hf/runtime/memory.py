@@ -4,8 +4,8 @@ The allocator of Linux (glibc) returns blocks of more than 32 MB to the system a
 system fills new ones with zeros, page by page. For a table of 16,000 vectors of 1,024 numbers that takes longer than
 the arithmetic of a step.
 
-It is not done where it cannot be: in threads other than the first, or after an allocation has failed, glibc takes large
-blocks from the system whatever it is told.
+In threads other than the first, and after an allocation has failed, glibc takes large blocks from the system whatever
+it is told; then nothing changes.
 """
 
 import contextlib
