@@ -52,6 +52,7 @@ def grow(arguments: IndexArguments, executor: Executor | None = None) -> dict[st
             change.delete(arguments.delete)
         else:
             change.compact()
+        Change(working.output, read_stage(origin), working.partial).remove_unused()
         working.discard()
         counts = read_counts(origin)
     write_background_thresholds(origin)
@@ -158,7 +159,6 @@ class Change:
             self._publish([segment], nothing, words, {"compact": len(before.segments)})
         record = {name: value for name, value in read_stage(self.origin).items() if name != "previous"}
         replace_record(self.origin, record)
-        Change(self.origin, record, self.folder).remove_unused()
 
     def _prepare(self, asked: Mapping[str, Any]) -> None:
         """Keep what an equal run left unfinished, and nothing else."""
