@@ -6,22 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import locate
 
 
 def open_config(name: str | Path) -> Any:
-    """Open the configuration of a model: a folder or an id on the Hub."""
+    """Open the configuration of a model by a name as in fetch.py."""
     from transformers import AutoConfig
 
     with explain_opening("a model", name):
-        return AutoConfig.from_pretrained(str(name), trust_remote_code=False)
+        return AutoConfig.from_pretrained(locate(name), trust_remote_code=False)
 
 
 def open_auto_tokenizer(name: str | Path) -> Any:
-    """Open a tokenizer: a folder or an id on the Hub."""
+    """Open a tokenizer by a name as in fetch.py."""
     from transformers import AutoTokenizer
 
     with explain_opening("a tokenizer", name):
-        return AutoTokenizer.from_pretrained(str(name), trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(locate(name), trust_remote_code=False)
 
 
 @contextlib.contextmanager

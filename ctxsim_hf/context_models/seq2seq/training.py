@@ -15,7 +15,7 @@ from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder
+from ctxsim_hf.runtime.fetch import fetch_folder, locate
 from ctxsim_hf.runtime.pretrained import open_config
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks
@@ -77,7 +77,7 @@ class Seq2SeqGeneratorTask:
             check_vocabulary(start.vocab_size, self.data.tokenizer, f"the checkpoint {arguments.init!r}")
             # Checkpoints on the Hub are often in half precision, which loses the small steps of an optimizer.
             model: ContextGeneratorModel = ContextGeneratorModel.from_pretrained(
-                arguments.init, dtype=torch.float32, **ours
+                locate(arguments.init), dtype=torch.float32, **ours
             )
             return model
         special = self.data.special
