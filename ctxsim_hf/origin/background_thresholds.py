@@ -11,7 +11,8 @@ from ctxsim_hf.origin.cloze_signal import ClozeSignal
 from ctxsim_hf.origin.signals import CLOZE, CONTEXTS
 from ctxsim_hf.origin.similarity import OriginSimilarity
 
-PAIRS = 250  # each takes about a hundredth of a second
+PAIRS = 250
+SENTENCES_WITH_CONTEXTS = 32  # finding the contexts of a sentence takes longer than comparing a pair
 
 
 def write_background_thresholds(folder: str | Path) -> None:
@@ -23,7 +24,7 @@ def write_background_thresholds(folder: str | Path) -> None:
         return
     remember_background(origin)
     background = origin.version.background
-    pairs = _pairs(len(background))
+    pairs = _pairs(min(len(background), SENTENCES_WITH_CONTEXTS if CONTEXTS in origin.signals else len(background)))
     scores = origin.similarity([background[first] for first, _ in pairs], [background[second] for _, second in pairs])
     Thresholds.from_scores(scores, None, origin.settings.to_json()).save(folder)
 
