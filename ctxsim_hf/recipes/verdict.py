@@ -56,7 +56,7 @@ def verdict(results: Mapping[str, Any], surrogate: str, start: str | None, is_st
     worse = [name for name in compared if ahead[name]["high"] < 0]
     better = [name for name in compared if ahead[name]["low"] > 0]
     if worse:
-        advice = f"Do not use it: {' and '.join(worse)} did better on your own held-out documents."
+        advice = f"Do not use it: {_listed(worse)} did better on your own held-out documents."
     elif len(better) == len(compared):
         advice = (
             "Use it: it is better than what you started from."
@@ -64,10 +64,13 @@ def verdict(results: Mapping[str, Any], surrogate: str, start: str | None, is_st
             else "Use it: it is better than matching words."
         )
     else:
-        advice = (
-            f"It is no better than {' and '.join(name for name in compared if name not in better)}; either will do."
-        )
+        equal = [name for name in compared if name not in better]
+        advice = f"It is no better than {_listed(equal)}; {'any' if equal[1:] else 'either'} will do."
     return "\n".join([*lines, advice])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def _comparison(name: str, other: str, ahead: Mapping[str, float]) -> str:

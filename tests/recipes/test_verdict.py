@@ -28,6 +28,7 @@ def level(low: float, high: float, **others: tuple[float, float]) -> dict[str, t
         ((0.49, 0.55), level(0.1, 0.2), None, "no better than chance"),
         ((0.6, 0.7), level(0.01, 0.05), None, "Use it: it is better than matching words."),
         ((0.6, 0.7), level(0.01, 0.05, bm25=(-0.01, 0.05)), None, "no better than bm25; either will do"),
+        ((0.6, 0.7), level(-0.01, 0.05), None, "no better than words, tfidf and bm25; any will do"),
         ((0.6, 0.7), level(0.01, 0.05, words=(-0.05, -0.01)), None, "Do not use it: words did better"),
         ((0.6, 0.7), {"start": (0.01, 0.02), "tfidf": (-0.2, -0.1)}, "start", "better than what you started from"),
         ((0.6, 0.7), {"start": (-0.02, -0.01)}, "start", "Do not use it: start did better"),
