@@ -37,67 +37,81 @@ class Verb(NamedTuple):
 
 VERBS = {
     "adapt": Verb(
-        "ctxsim_hf.recipes.adapt", "AdaptArguments", "Documents to a surrogate for their domain, in one run."
+        "ctxsim_hf.recipes.adapt", "AdaptArguments", "Make an origin and a surrogate from your documents, in one run."
     ),
-    "chunk": Verb("ctxsim_hf.text.chunking", "ChunkArguments", "Documents to chunks of consecutive sentences."),
-    "sample": Verb("ctxsim_hf.text.sampling", "SampleArguments", "The chunks of a share of the documents."),
+    "chunk": Verb("ctxsim_hf.text.chunking", "ChunkArguments", "Cut documents into chunks of consecutive sentences."),
+    "sample": Verb("ctxsim_hf.text.sampling", "SampleArguments", "Keep the chunks of a share of the documents."),
     "contexts": Verb("ctxsim_hf.text.display", "ContextsArguments", "Show some contexts of a folder of chunks."),
-    "train-tokenizer": Verb("ctxsim_hf.text.tokenizer", "TokenizerArguments", "Chunks to a fast tokenizer."),
+    "train-tokenizer": Verb("ctxsim_hf.text.tokenizer", "TokenizerArguments", "Train a fast tokenizer on chunks."),
     "train discriminator": Verb(
         "ctxsim_hf.context_models.discriminator.training",
         "DiscriminatorArguments",
-        "Chunks to a classifier of whether a sentence fits a context.",
+        "Train a classifier that says whether a sentence fits a context.",
     ),
     "train generator": Verb(
         "ctxsim_hf.context_models.generator_command",
         "GeneratorArguments",
-        "Chunks to a model of sentences given contexts, and the reverse.",
+        "Train a model of sentences given their contexts, and the reverse.",
     ),
     "train context-model": Verb(
         "ctxsim_hf.context_models.causal.training",
         "ContextModelArguments",
-        "A pretrained language model, trained further on chunks.",
+        "Train a pretrained language model further on chunks.",
     ),
     "train surrogate": Verb(
-        "ctxsim_hf.surrogate.training", "SurrogateArguments", "Labelled pairs to a fast sentence encoder."
+        "ctxsim_hf.surrogate.training",
+        "SurrogateArguments",
+        "Train a fast sentence encoder on labelled pairs or on vectors.",
     ),
-    "index": Verb("ctxsim_hf.origin.indexing", "IndexArguments", "Chunks and trained models to an origin folder."),
+    "index": Verb(
+        "ctxsim_hf.origin.indexing", "IndexArguments", "Build an origin from chunks and context models, or change one."
+    ),
     "weigh": Verb(
-        "ctxsim_hf.evaluation.weigh", "WeighArguments", "The weights of an origin's signals that suit its corpus."
+        "ctxsim_hf.evaluation.weigh",
+        "WeighArguments",
+        "Choose the weights of an origin's signals on held-out documents.",
     ),
     "similarity": Verb(
-        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "How similar two sentences are, and why."
+        "ctxsim_hf.origin.similarity_command", "SimilarityArguments", "Say how similar two sentences are, and why."
     ),
-    "harvest": Verb(
-        "ctxsim_hf.harvest.harvesting", "HarvestArguments", "An origin to any number of labelled sentence pairs."
-    ),
+    "harvest": Verb("ctxsim_hf.harvest.harvesting", "HarvestArguments", "Label pairs of an origin's sentences."),
     "harvest-vectors": Verb(
         "ctxsim_hf.harvest.vectors_command",
         "VectorArguments",
-        "An origin to vectors of its sentences, which a surrogate learns from.",
+        "Compute vectors of an origin's sentences, for a surrogate to learn from.",
     ),
-    "encode": Verb("ctxsim_hf.encoder.encode_command", "EncodeArguments", "Sentences to vectors, with a surrogate."),
+    "encode": Verb(
+        "ctxsim_hf.encoder.encode_command", "EncodeArguments", "Turn sentences into vectors with a surrogate."
+    ),
     "search": Verb(
-        "ctxsim_hf.surrogate.search_command", "SearchArguments", "The indexed sentences most similar to a query."
+        "ctxsim_hf.surrogate.search_command",
+        "SearchArguments",
+        "Index sentences or documents, and find those most similar to a query.",
     ),
     "duplicates": Verb(
-        "ctxsim_hf.mining.duplicates", "DuplicatesArguments", "Sentences to the pairs that say the same."
+        "ctxsim_hf.mining.duplicates", "DuplicatesArguments", "Find pairs of sentences that say the same."
     ),
-    "cluster": Verb("ctxsim_hf.mining.cluster", "ClusterArguments", "Sentences to communities of similar ones."),
-    "label": Verb("ctxsim_hf.mining.label_command", "LabelArguments", "The pairs that people should label first."),
+    "cluster": Verb("ctxsim_hf.mining.cluster", "ClusterArguments", "Group similar sentences."),
+    "label": Verb(
+        "ctxsim_hf.mining.label_command", "LabelArguments", "Choose the pairs that people should label first."
+    ),
     "export": Verb(
-        "ctxsim_hf.surrogate.export_command", "ExportArguments", "A surrogate to ONNX, to run without torch."
+        "ctxsim_hf.surrogate.export_command", "ExportArguments", "Export a surrogate to ONNX, to run without torch."
     ),
     "app": Verb("ctxsim_hf.page.app_command", "AppArguments", "Compare, search and find duplicates in a browser."),
     "evaluate": Verb(
         "ctxsim_hf.evaluation.evaluate",
         "EvaluateArguments",
-        "Agreement of a similarity with human labels on public tasks.",
+        "Measure a similarity on public tasks, your judgements or held-out documents.",
     ),
     "ablate": Verb(
-        "ctxsim_hf.recipes.ablate", "AblateArguments", "What each part of the method contributes, beside the paper."
+        "ctxsim_hf.recipes.ablate",
+        "AblateArguments",
+        "Measure what each part of the method contributes, beside the paper's figures.",
     ),
-    "plan": Verb("ctxsim_hf.recipes.plan_command", "PlanArguments", "Time, memory and disk that a corpus would take."),
+    "plan": Verb(
+        "ctxsim_hf.recipes.plan_command", "PlanArguments", "Estimate the time, memory and disk that a corpus takes."
+    ),
     "card": Verb("ctxsim_hf.hub.cards", "CardArguments", "Write the card of a folder: how it was made, its limits."),
     "publish": Verb(
         "ctxsim_hf.hub.publish", "PublishArguments", "Upload a folder with its card to the Hub, private at first."

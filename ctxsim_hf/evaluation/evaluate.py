@@ -50,7 +50,7 @@ def evaluate_similarity(
             None means `sts`, or no such task where `pairs` or `retrieval` are given.
         split (`str`): Split of the tasks.
         data_root (`str` or `Path`, *optional*): Folder of datasets named by their ids; None reads them from the Hub.
-        limit (`int`, *optional*): Score so many pairs of each task, spread evenly; None means all.
+        limit (`int`, *optional*): Score this many pairs of each task, spread evenly; None means all.
         pairs: Files with columns sentence1, sentence2 and score or label; or folders or ids that `load_dataset` opens.
         retrieval: Folders with a corpus and queries, see `ctxsim_hf.evaluation.retrieval_data`.
     """

@@ -53,10 +53,11 @@ class EvaluateArguments(SettingsArguments):
         default=False, help="With --label-free, save the scores of random and adjacent sentences with each model."
     )
     limit: Annotated[int, Ge(2)] | None = HfArg(
-        default=None, help="Score so many pairs of each task, spread evenly; by default all."
+        default=None, help="Score this many pairs of each task, spread evenly; by default all."
     )
     cases: CountOrZero = HfArg(
-        default=0, help="Show so many pairs on which the first system is closer to people, and as many for the second."
+        default=0,
+        help="Show this many pairs on which the first system is closer to people, and as many for the second.",
     )
     output: str | None = HfArg(
         default=None,

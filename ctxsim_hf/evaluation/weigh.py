@@ -47,13 +47,13 @@ class WeighArguments(Arguments):
     chunks: str = HfArg(help="Folder made by ctxsim chunk, whose held-out documents ask the questions.")
     signals: list[str] | None = HfArg(
         default=None,
-        help="Signals to weigh, each with the weight that is expected, to stay near, such as cloze=1 words=0.2; by "
-        "default those there are, with weights that did well elsewhere.",
+        help="Signals to weigh, each with an expected weight, such as cloze=1 words=0.2; of mixtures that measure "
+        "alike, the nearest to these is taken. By default all there are, with weights that did well elsewhere.",
     )
     least_words: Annotated[float, Ge(0), Le(1)] = HfArg(
         default=0.0,
-        help="Least weight of words, up to 1, for an origin whose generator has learned to tell neighbours: the "
-        "yardstick, which asks for them, would praise it too much.",
+        help="Smallest weight that words may get, from 0 to 1. 1 is for an origin whose generator was trained on "
+        "these documents: it has learned to tell neighbours, so the yardstick overrates it.",
     )
     pairs: Count = HfArg(default=500, help="Related pairs of each question of the yardstick, and as many unrelated.")
     seed: Seed = HfArg(default=0, help="Seed of the questions.")

@@ -22,6 +22,7 @@ from ctxsim_hf.evaluation.tables import as_markdown
 from ctxsim_hf.hub.publication import CARD_FILE, Publication
 from ctxsim_hf.hub.publish import check_repo_id, one_folder
 from ctxsim_hf.hub.results import Results, eval_results, read_results, results_table
+from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.runtime.arguments import Arguments
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import digest_file, read_json, writing
@@ -90,6 +91,7 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
     template = files(TEMPLATES) / f"{kind}.md"
     config = read_json(publication.folder / "config.json")
     cross = CrossSurrogateModel.__name__ in config.get("architectures", ())
+    chosen = ChosenWeights.load(publication.folder)  # of an origin
     card_data = _card_data("cross-encoder" if cross else kind, repo_id, arguments, record, results)
     return ModelCard.from_template(
         card_data,
@@ -101,7 +103,7 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
         counts=as_plain_text(record["counts"]),
         config=config,
         sentence_config=read_json(publication.folder / "sentence_bert_config.json"),
-        settings=read_json(publication.folder / "origin.json"),
+        settings=read_json(publication.folder / "origin.json") | ({"signals": chosen.signals} if chosen else {}),
         reading=read_json(publication.folder / CONTEXT_MODEL_SETTINGS),
         layout=read_json(publication.folder / "layout.json"),
         cross=cross,

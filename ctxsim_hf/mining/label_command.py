@@ -36,7 +36,9 @@ class LabelArguments(Arguments):
     """The arguments of `ctxsim label`."""
 
     origin: str = HfArg(default=DEFAULT_ORIGIN, help="Folder made by ctxsim index, or its id on the Hub.")
-    surrogate: str | None = HfArg(default=None, help="A surrogate or SentenceTransformer that also has a say.")
+    surrogate: str | None = HfArg(
+        default=None, help="A surrogate or SentenceTransformer whose similarity is compared too."
+    )
     output: str = HfArg(help="The .tsv file to write, with an empty column `label`.")
     number: Count = HfArg(default=100, help="Number of pairs to label.")
     candidates: Count = HfArg(default=5000, help="Number of pairs to choose from.")

@@ -22,7 +22,7 @@ MAX_FIT = 4.0  # standard deviations of a full bar
 COMPARED = {
     "contexts": "how well they fit contexts of the documents",
     "words": "their own words",
-    "cloze": "what a language model would say next",
+    "cloze": "the words that a model expects near them",
     "encoder": "their vectors",
 }
 
@@ -45,7 +45,7 @@ class ContextFit:
         lines = [f"  {self.doc_id}   fit {self.fit[0]:+.1f} and {self.fit[1]:+.1f}{effect}"]
         text = f"{' '.join(self.context.left)} [...] {' '.join(self.context.right)}"
         lines += textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")
-        return "\n".join([*lines, *([f"    words that matter: {', '.join(self.words)}"] if self.words else [])])
+        return "\n".join([*lines, *([f"    marked words: {', '.join(self.words)}"] if self.words else [])])
 
     def html(self) -> str:
         """Return the context with the words that matter marked, and the fit of both sentences as bars."""
@@ -165,7 +165,8 @@ class Explanation:
         )
         note = (
             "Places in the documents where one of the sentences could stand. A fit is in standard deviations above "
-            "other sentences there; marked are the words that matter most for it."
+            "other sentences there. Marked are the words that matter most for it or, where the model is too slow to "
+            "test that, the words it shares with the sentences."
         )
         if self.directional is not None:  # contexts count
             note += " The effect is how much the similarity would fall without the context."

@@ -35,7 +35,9 @@ class OverrideArguments(Arguments):
     background_size: Annotated[int, Ge(2)] | None = HfArg(default=None, help="Number of background sentences to use.")
     signals: list[str] | None = HfArg(default=None, help="Weights of signals, such as contexts=1 words=0.5 encoder=1.")
     lexical_weight: NonNegative | None = HfArg(default=None, help="Short for --signals contexts=1 words=W.")
-    cache: str | None = HfArg(default=None, help="Folder to keep context sets in from run to run.")
+    cache: str | None = HfArg(
+        default=None, help="Folder that keeps context sets and the vectors of a language model from run to run."
+    )
 
     def overrides(self) -> dict[str, Any]:
         """Return fields of [`OriginSettings`] and their new values; None for those that stay."""

@@ -30,7 +30,7 @@ class SimilarityArguments(SettingsArguments):
         default=None, help="File of pairs, sentence TAB sentence, instead of two sentences; - is standard input."
     )
     output: str | None = HfArg(default=None, help="File for the pairs with their scores; by default they are printed.")
-    explain: bool = HfArg(default=False, help="Show the contexts that speak for and against.")
+    explain: bool = HfArg(default=False, help="Show what the score is made of: signals, suggested words, contexts.")
     html: str | None = HfArg(default=None, help="Write the explanation to this file, as a page of HTML.")
     sentences: list[str] = field(init=False, default_factory=list)
 

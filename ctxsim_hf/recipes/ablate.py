@@ -48,7 +48,7 @@ class AblateArguments(StageArguments, SettingsArguments):
     data_root: str | None = HfArg(default=None, help="Folder of datasets named by their ids; else the Hub.")
     limit: Annotated[int, Ge(2)] | None = HfArg(
         default=None,
-        help="Score so many pairs of each task, spread evenly; by default 500 for arms that are origins, else all.",
+        help="Score this many pairs of each task, spread evenly; by default 500 for arms that are origins, else all.",
     )
     minutes: Positive = HfArg(default=20, help="About how long the whole run may take, where arms are trained.")
     workers: Count | None = HfArg(default=None, help="Processes, where a stage can use several; by default all cores.")

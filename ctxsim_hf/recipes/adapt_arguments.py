@@ -20,14 +20,19 @@ class AdaptArguments(Arguments):
         help="What to read: .txt, .txt.gz, .jsonl, .jsonl.gz or .parquet files, folders of them, or ids of datasets."
     )
     output: str = HfArg(help="Folder to write. Run the same command again to resume after an interruption.")
-    preset: Preset = HfArg(default="light", help=f"Sizes of all models: {', '.join(PRESETS)}.")
+    preset: Preset = HfArg(
+        default="light",
+        help=f"Sizes of what is trained from nothing, and part of the folders' names: {', '.join(PRESETS)}.",
+    )
     context_model: str | None = HfArg(
         default=None,
-        help="Causal language model that labels the pairs: its folder, a GGUF file, package:NAME/PATH or its id on "
-        "the Hub; by default a generator is trained.",
+        help="Causal language model that the origin compares sentences by, instead of a generator trained on the "
+        "documents: its folder, a GGUF file, package:NAME/PATH or its id on the Hub.",
     )
     start: str | None = HfArg(
-        default=None, help="Encoder that the surrogate starts from, folder or id; by default vectors of words."
+        default=None,
+        help="Encoder that the surrogate starts from and the origin compares by, folder or id; by default the "
+        "surrogate is a table of word vectors.",
     )
     minutes: Positive = HfArg(default=30, help="About how long the whole run may take; more gives better models.")
     text_column: str = HfArg(default="text", help="Column that holds the text (jsonl, parquet, datasets).")

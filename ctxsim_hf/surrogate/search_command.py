@@ -39,7 +39,11 @@ class SearchArguments(Arguments):
     delete: list[str] = HfArg(default_factory=list, help="Delete the documents with these ids.")
     compact: bool = HfArg(default=False, help="Write the documents again without those that were deleted.")
     queries: str | None = HfArg(default=None, help="File with a query in each line; prints a line of JSON for each.")
-    fuse: bool = HfArg(default=True, help="Rank documents by their words too (BM25), by reciprocal rank.")
+    fuse: bool = HfArg(
+        default=True,
+        help="Whether to rank documents by their words (BM25) as well as by similarity, fused by reciprocal rank; "
+        "--no-fuse ranks by similarity alone.",
+    )
     top_k: Count = HfArg(default=10, help="Number of sentences or documents to show.")
     num_processes: Count = HfArg(default=1, help="Number of processes that encode what is added.")
     query: list[str] = field(init=False, default_factory=list)

@@ -13,8 +13,9 @@ from ctxsim_hf.context_models.terms import TERMS
 from ctxsim_hf.origin.similarity import DEFAULT_ORIGIN
 
 _DESCRIPTION = """
-Scores how well each of two sentences fits hundreds of contexts from a corpus, and compares the score vectors. It needs
-no labels, only context models trained on plain documents (`ctxsim index` makes the folder).
+Scores pairs of sentences by an origin: a weighted mean of how well both fit contexts of a corpus, of the words that
+a model expects near each, and of their own words. It needs no labels (`ctxsim adapt` or `ctxsim index` makes the
+folder).
 """
 
 _CITATION = """

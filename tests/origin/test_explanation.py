@@ -134,7 +134,7 @@ def test_text_and_html_state_the_same_facts(explanation: Explanation) -> None:
         "0.050",
     ):
         assert fact in text and fact in html, fact
-    assert "words that matter: cat, img" in text and "The <mark>cat</mark>." in html
+    assert "marked words: cat, img" in text and "The <mark>cat</mark>." in html
     assert '<mark class="first">cat</mark>' in html and '<mark class="second">dog</mark>' in html
     assert html.count("no context") == 2 == text.count("no context")
 
