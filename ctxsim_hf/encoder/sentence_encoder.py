@@ -25,7 +25,7 @@ from ctxsim_hf.encoder.static_surrogate import open_static
 from ctxsim_hf.encoder.vector_file import VectorFile
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import read_json
-from ctxsim_hf.runtime.parallel import ordered_map
+from ctxsim_hf.runtime.parallel import available_cores, ordered_map
 from ctxsim_hf.runtime.pretrained import explain_opening
 from ctxsim_hf.runtime.validation import Count, check_value
 from ctxsim_hf.text.sentence_checks import check_pairs, check_sentence, check_sentences
@@ -210,7 +210,7 @@ class SentenceEncoder:
             return
         if self._source is None:
             raise UserError("num_processes needs an encoder opened by from_pretrained: each process opens the folder")
-        threads = max(1, (default_threads() or os.cpu_count() or 1) // num_processes)
+        threads = max(1, (default_threads() or available_cores()) // num_processes)
         encode_part = partial(_encode_in_worker, self._source, threads, settings)
         for part in ordered_map(encode_part, parts, num_processes):
             progress(len(part.vectors))

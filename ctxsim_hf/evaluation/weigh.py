@@ -24,9 +24,11 @@ from ctxsim_hf.origin.layout import SIGNALS
 from ctxsim_hf.origin.segments import Version
 from ctxsim_hf.origin.settings_arguments import signal_weights
 from ctxsim_hf.origin.signals import CLOZE, mix, shares
-from ctxsim_hf.origin.similarity import OriginSimilarity, origin_folder
+from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.arguments import Arguments
+from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.estimates import Estimate
+from ctxsim_hf.runtime.fetch import is_folder
 from ctxsim_hf.runtime.record import open_stage
 from ctxsim_hf.runtime.validation import Count, Seed
 from ctxsim_hf.runtime.working import writing_into
@@ -62,7 +64,11 @@ class WeighArguments(Arguments):
 
 def run(arguments: WeighArguments) -> str:
     """Choose the weights, write them, and return a table."""
-    folder = origin_folder(arguments.origin)
+    if not is_folder(arguments.origin):  # one from the Hub is in a cache that others read
+        raise UserError(
+            f"expected a folder made by ctxsim index, to write {WEIGHTS_FILE} into; {arguments.origin!r} is none"
+        )
+    folder = Path(arguments.origin)
     expected = signal_weights(arguments.signals, None) or expected_weights(available_signals(folder))
     questions = yardstick(held_out_documents(arguments.chunks), SPLIT, arguments.pairs, arguments.seed)
     with writing_into(str(folder)):

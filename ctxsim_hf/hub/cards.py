@@ -73,11 +73,12 @@ def _write(path: Path, card: str, overwrite: bool) -> None:
         temporary.write_text(card, "utf-8")
 
 
-def remove_card(folder: str | Path) -> None:
+def remove_card(folder: str | Path, language: str) -> None:
     """Remove the card of a folder that is about to change, if there is one; refuse one that somebody edited."""
     path = Path(folder, CARD_FILE)
     if path.exists():
-        if path.read_text("utf-8") != f"{make_card(Publication.open(Path(folder)), CardArguments())}\n":
+        card = make_card(Publication.open(Path(folder)), CardArguments(language=language))
+        if path.read_text("utf-8") != f"{card}\n":
             raise UserError(f"{str(path)!r} says something else than `ctxsim card` does; move it away and run again")
         path.unlink()
 

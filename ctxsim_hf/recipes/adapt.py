@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxsim_hf.evaluation.report import ALL_FIGURES, read_report
 from ctxsim_hf.evaluation.weigh import describe
+from ctxsim_hf.hub.cards import remove_card
 from ctxsim_hf.origin.chosen_weights import ChosenWeights
 from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
 from ctxsim_hf.recipes.adapt_steps import START, SURROGATE, chunk_step, plan
@@ -73,6 +74,7 @@ def run(arguments: AdaptArguments) -> Adapted:
         _remember(arguments)
         run_steps(plan(arguments, speed), arguments.minutes, checks)
         if arguments.start is not None and loses(read_report(Path(folder.surrogate))[0], START):
+            remove_card(folder.surrogate, arguments.language)  # what it says of the surrogate is no longer true
             run_steps(plan(arguments, speed, leave_start=True), arguments.minutes)
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder  # and with it torch, which takes seconds
 
@@ -121,7 +123,7 @@ def _remember(arguments: AdaptArguments) -> None:
     if not differences and folder.asked_file.exists():
         return
     if (added := added_corpora(before, asked)) and Path(folder.origin).exists():
-        add_documents(folder, added, arguments.workers, arguments.minutes)
+        add_documents(arguments, added)
     # A run that failed before it finished a stage, such as by a mistyped path, does not block the next one.
     elif differences and Path(folder.place("chunks")).exists():
         made = "; ".join(differences)

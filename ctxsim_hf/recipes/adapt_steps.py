@@ -42,6 +42,9 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
     new_vectors = is_outdated(vectors, "origin", folder.origin)
     new_surrogate = leave_start or new_vectors or is_outdated(folder.surrogate, "data", vectors)
     new_pairs = is_outdated(pairs, "origin", folder.origin)
+    cards = {
+        model: {"folders": [model], "language": arguments.language} for model in (folder.surrogate, folder.origin)
+    }
     drawn = {"origin": folder.origin, "sentences": budget.vectors, "workers": workers}
     return [
         chunk_step(arguments),
@@ -52,7 +55,7 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
         Step.stage("train surrogate", folder.surrogate, **trained, overwrite=new_surrogate),
         Step.evaluation(_systems(arguments), folder.surrogate, **judged),
         Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs), overwrite=new_pairs),
-        *(Step("card", {"folders": [model]}, f"{model}/README.md") for model in (folder.surrogate, folder.origin)),
+        *(Step("card", values, f"{model}/README.md") for model, values in cards.items()),
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxsim_hf.hub.cards import remove_card
-from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
+from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
 from ctxsim_hf.recipes.steps import Step, run_steps
 from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.runtime.record import STAGE_FILE, read_stage
@@ -29,13 +29,14 @@ def added_corpora(before: Mapping[str, Any], asked: Mapping[str, Any]) -> list[s
     return [name for name in new if name not in old] if others[0] == others[1] and new[: len(old)] == old else []
 
 
-def add_documents(folder: AdaptedFolder, corpora: Sequence[str], workers: int | None, minutes: float) -> None:
+def add_documents(arguments: AdaptArguments, corpora: Sequence[str]) -> None:
     """Add corpora to the index of a folder; an equal run that was interrupted before may have done it."""
+    folder = arguments.folder
     for model in (folder.origin, folder.surrogate):  # what it says of the documents will not be true any more
-        remove_card(model)
+        remove_card(model, arguments.language)
     sys.stderr.write(f"{NOTICE}\n")
-    values = {"origin": folder.origin, "add": True, "corpus": list(corpora), "workers": workers}
-    run_steps([Step("index", values, folder.origin)], minutes)
+    values = {"origin": folder.origin, "add": True, "corpus": list(corpora), "workers": arguments.workers}
+    run_steps([Step("index", values, folder.origin)], arguments.minutes)
 
 
 def is_outdated(made: str, name: str, source: str) -> bool:

@@ -63,7 +63,10 @@ def _flag(name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
     values = value if isinstance(value, list) else [value]
-    return [f"--{name}", *(str(each).removesuffix(".0") for each in values)]
+    return [
+        f"--{name}",
+        *(str(int(each) if isinstance(each, float) and each.is_integer() else each) for each in values),
+    ]
 
 
 def run_steps(steps: Sequence[Step], minutes: float, checks: Checks | None = None) -> None:

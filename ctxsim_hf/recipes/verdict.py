@@ -86,7 +86,8 @@ def searches(encoder: "SentenceEncoder", chunks: str) -> str:
     distinct = list(dict.fromkeys(sentence for row in train.select(places)["sentences"] for sentence in row))
     whole = [sentence for sentence in distinct if len(words(sentence)) >= MIN_WORDS] or distinct
     sentences = whole[:: math.ceil(len(whole) / SEARCHED)]  # of all documents, not of the first ones
-    similarity = np.asarray(encoder.encode(queries)) @ np.asarray(encoder.encode(sentences)).T
+    asked, found = (np.asarray(encoder.encode(texts, normalize_embeddings=True)) for texts in (queries, sentences))
+    similarity = asked @ found.T
     lines = [f"Searches among {len(sentences):,} of your sentences, by held-out ones:"]
     for query, row in zip(queries, similarity, strict=True):
         lines += [f"? {query}", *(f"    {sentences[place]}" for place in np.argsort(-row, kind="stable")[:NUM_HITS])]

@@ -121,9 +121,10 @@ def compare(torch_encoder: SentenceEncoder, exported: SentenceEncoder, precision
     least = float((wanted * got).sum(1).min())
     far = precision is None and largest > MAX_DIFFERENCE
     if far or not least >= MIN_COSINE[precision]:
+        bounds = f"at most {MAX_DIFFERENCE:g} and " if precision is None else ""
         raise UserError(
             f"the export was not kept: its vectors differ from the model's by up to {largest:.2g}, and the lowest "
-            f"cosine is {least:.5f}; expected at least {MIN_COSINE[precision]}"
+            f"cosine is {least:.5f}; expected {bounds}at least {MIN_COSINE[precision]}"
         )
     return {"sentences": len(sentences), "largest_difference": largest, "least_cosine": least}
 

@@ -30,9 +30,7 @@ TEACHER = "teacher"  # trains on the vectors of an origin
 OBJECTIVES = (*HARVEST_OBJECTIVES, TEACHER, *PUBLIC_OBJECTIVES)
 ENCODER, STATIC = KINDS = ("encoder", "static")
 STATIC_SIZE, STATIC_RATE = 1024, 5e-4  # width of a new static surrogate, and its learning rate
-STATIC_LETTERS = (
-    1.5  # strength of the letters in one, best on Hausa, Romanian and health questions: docs/experiments.md
-)
+STATIC_LETTERS = 1.5  # their strength in one, best on Hausa, Romanian and health questions: docs/experiments.md
 BEST, LAST, START = KEEP = ("best", "last", "start")
 SIZES = ("hidden_size", "layers", "heads", "ffn_size")
 
@@ -69,7 +67,9 @@ class SurrogateArguments(LoopArguments):
         "language model, 0.5 for a light generator.",
     )
     letters: NonNegative | None = HfArg(
-        default=None, help="--token-embeddings: strength of the letters; by default 0.6, or 1 for a static surrogate."
+        default=None,
+        help=f"--token-embeddings: strength of the letters; by default {DEFAULT_TABLE.letters:g}, or "
+        f"{STATIC_LETTERS:g} for a static surrogate.",
     )
     hidden_size: Count | None = HfArg(default=None, help="Width of the model; by default the preset's.")
     layers: Count | None = HfArg(default=None, help="Layers; by default the preset's.")

@@ -161,7 +161,7 @@ class Reader:
             self._open_file = raw
             try:
                 stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if file.suffix == ".gz" else raw
-                if ".txt" in file.suffixes[-2:]:
+                if file.suffix == ".txt" or file.suffixes[-2:] == [".txt", ".gz"]:
                     yield from documents_in_text(stream, source, columns, limit)
                 else:
                     parquet = file.suffix == ".parquet"

@@ -81,6 +81,12 @@ def test_what_is_expected_depends_on_what_there_is() -> None:
     assert expected_weights(["words"]) == {"words": 1}
 
 
+def test_what_others_read_is_not_changed(ctxsim: Run, folder: Path) -> None:
+    """An origin on the Hub would be one in the cache."""
+    code, _, err = ctxsim("weigh", "--origin", "owner/name", "--chunks", folder / "chunks")
+    assert code == 2 and "expected a folder made by ctxsim index, to write weights.json into; 'owner/name'" in err
+
+
 def test_damaged_weights_are_refused(folder: Path, tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     shutil.copytree(folder / "origin", origin)

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from planted import PlantedCorpus
+from safetensors.torch import load_file
 from tiny_language_model import save_tiny_llama
 from tiny_surrogate import save_tiny
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -20,7 +22,7 @@ from transformers import BertConfig, BertModel, TokenizersBackend
 
 from ctxsim_hf import OriginSimilarity, SentenceEncoder
 from ctxsim_hf.origin.chosen_weights import ChosenWeights
-from ctxsim_hf.recipes import reading_speed
+from ctxsim_hf.recipes import adapt, reading_speed
 from ctxsim_hf.recipes.adapt_arguments import AdaptArguments
 from ctxsim_hf.recipes.adapt_steps import plan
 from ctxsim_hf.recipes.adapted_folder import AdaptedFolder
@@ -141,6 +143,24 @@ def test_started_from_an_encoder(ctxsim: Run, texts: Path, language_model: Path,
     assert (tmp_path / "out/ctxsim/origin-tiny/signals/encoder/config.json").exists()
     chosen = ChosenWeights.load(tmp_path / "out/ctxsim/origin-tiny")
     assert chosen is not None and set(chosen.alone) == {"cloze", "words", "encoder"}
+
+
+@pytest.mark.usefixtures("measured_quickly")
+def test_a_start_that_is_better_is_what_it_leaves(
+    ctxsim: Run, texts: Path, language_model: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("adapt", "--corpus", texts, "--preset", "tiny", "--minutes", 0.1, "--workers", 1, "--held-out", 0.05)
+    words = (*words, "--context-model", language_model, "--start", bert, "--language", "ro")
+    with monkeypatch.context() as patch:
+        patch.setattr(adapt, "loses", lambda results, other: True)
+        code, said, err = ctxsim(*words, "--output", tmp_path / "out")
+    assert code == 0, err
+    surrogate = tmp_path / "out/ctxsim/surrogate-tiny"
+    given, left = (load_file(folder / "model.safetensors") for folder in (bert, surrogate))
+    assert all(torch.equal(left[name], given[name]) for name in left)
+    assert read_stage(surrogate)["arguments"]["keep"] == "start"
+    assert "language: ro\n" in (surrogate / "README.md").read_text()
+    assert ctxsim(*words, "--output", tmp_path / "out")[:2] == (0, said)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ def test_an_evaluation_with_settings(tmp_path: Path) -> None:
     assert_means_the_same(step)
 
 
+def test_names_that_end_like_a_number(tmp_path: Path) -> None:
+    step = Step.evaluation(["st:model-v1.0", "tfidf"], tmp_path, tasks=["stsb"], data_root="data-2.0")
+    assert "st:model-v1.0 tfidf --tasks stsb --data-root data-2.0 --output" in str(step)
+
+
 def test_defaults_are_left_out() -> None:
     values = {"corpus": ["a"], "text_column": "text", "skip_bad": True, "held_out": None, "output": "b"}
     assert command_line("chunk", values) == "ctxsim chunk --corpus a --skip-bad --output b"

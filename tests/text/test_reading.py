@@ -45,6 +45,12 @@ def test_rows(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
     assert [d.doc_id for d in read(tmp_path / name, id="number") if isinstance(d, Document)] == ["d/1", "d/2"]
 
 
+def test_the_last_ending_counts(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "d.txt.jsonl")
+    texts = [document.text for document in read(tmp_path / "d.txt.jsonl") if isinstance(document, Document)]
+    assert texts == ["First text.", "Zweiter Text – ja."]
+
+
 @pytest.mark.parametrize("ending", [".txt", ".txt.gz"])
 def test_text_files_in_a_folder(tmp_path: Path, ending: str) -> None:
     (tmp_path / "novels/part").mkdir(parents=True)
