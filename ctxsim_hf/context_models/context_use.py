@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ctxsim_hf.context_models.context_data import ContextData
+from ctxsim_hf.runtime.estimates import bootstrap
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
-RESAMPLES = 1000
 # (targets, sources, direction) -> log p(target | source) of each row; targets and sources are contexts
 Score = Callable[[np.ndarray, np.ndarray, str], np.ndarray]
 
@@ -52,9 +52,8 @@ def gain_with_interval(gains: np.ndarray, tokens: np.ndarray, documents: np.ndar
     """Return the gain per token, with its 95 % bootstrap interval over documents."""
     _, document = np.unique(documents, return_inverse=True)
     gains, tokens = (np.bincount(document, weights=values) for values in (gains, tokens))
-    drawn = np.random.default_rng(0).integers(0, len(gains), size=(RESAMPLES, len(gains)))
-    low, high = np.quantile(gains[drawn].sum(1) / tokens[drawn].sum(1), [0.025, 0.975])
-    return {"gain": float(gains.sum() / tokens.sum()), "gain_low": float(low), "gain_high": float(high)}
+    gain = bootstrap(lambda drawn: gains[drawn].sum(1) / tokens[drawn].sum(1), len(gains))
+    return {"gain": gain.value, "gain_low": gain.low, "gain_high": gain.high}
 
 
 def target_sentences(chunks: TokenizedChunks, contexts: np.ndarray, direction: str, width: int) -> np.ndarray:

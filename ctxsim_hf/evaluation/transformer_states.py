@@ -8,6 +8,7 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer
 
+from ctxsim_hf.encoder.plain_encoder import max_tokens
 from ctxsim_hf.encoder.pooling import mean_pooling
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.pretrained import explain_opening
@@ -39,9 +40,7 @@ class TransformerStates:
     @property
     def max_tokens(self) -> int:
         """How many tokens of a text are read."""
-        # RoBERTa's positions start after its pad id, so two of them are for no token.
-        positions = getattr(self.model.config, "max_position_embeddings", MAX_TOKENS) - 2
-        return int(min(self.tokenizer.model_max_length, MAX_TOKENS, positions))
+        return int(min(self.tokenizer.model_max_length, MAX_TOKENS, max_tokens(self.model.config) or MAX_TOKENS))
 
     def encode(self, sentences: Sequence[str], pooling: str) -> np.ndarray:
         """Return the mean of the last layer over the tokens of each sentence, or (`cls`) its first token."""

@@ -37,6 +37,6 @@ def remember_background(origin: OriginSimilarity) -> None:
 
 
 def _pairs(number: int) -> list[tuple[int, int]]:
-    """Return different pairs of so many sentences, each sentence in as few of them as possible."""
+    """Return pairs of so many sentences, each sentence in as few of them as possible."""
     steps = range(1, max(2, (number + 1) // 2))
     return [(first, (first + step) % number) for step in steps for first in range(number)][:PAIRS]

@@ -18,6 +18,7 @@ from ctxsim_hf.context_models.contexts import Contexts
 from ctxsim_hf.origin.joined_arrays import Joined, JoinedArray
 from ctxsim_hf.origin.segments import Version
 from ctxsim_hf.origin.tfidf_index import TfidfIndex
+from ctxsim_hf.origin.tfidf_segment import map_array
 from ctxsim_hf.text.chunks import Chunk, Context
 from ctxsim_hf.text.tokenized import TokenizedChunks, TokenizedSentences, open_tokenized, tokenize_sentences
 
@@ -176,9 +177,3 @@ def open_texts(segments: Sequence[Path], joined: Joined) -> pa.Table:
 def map_texts(segment: Path) -> pa.Table:
     """Map the texts of a segment."""
     return pa.ipc.open_file(pa.memory_map(str(segment / CHUNKS))).read_all()
-
-
-def map_array(path: Path) -> np.ndarray:
-    """Memory-map an array."""
-    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array

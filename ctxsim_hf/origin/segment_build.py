@@ -16,7 +16,6 @@ from ctxsim_hf.origin.context_index import (
     TFIDF,
     TOKENS,
     Rows,
-    map_array,
     map_texts,
     open_joined,
     open_texts,
@@ -26,13 +25,11 @@ from ctxsim_hf.origin.joined_arrays import JoinedArray
 from ctxsim_hf.origin.layout import TOKENIZER
 from ctxsim_hf.origin.tfidf_build import build_segment
 from ctxsim_hf.origin.tfidf_merge import merge_tfidf
-from ctxsim_hf.origin.tfidf_segment import TfidfSegment
+from ctxsim_hf.origin.tfidf_segment import TfidfSegment, map_array
 from ctxsim_hf.runtime.blocks import Executor, execute
 from ctxsim_hf.runtime.files import writing
-from ctxsim_hf.text.chunks import SHARD_PATTERN
+from ctxsim_hf.text.chunks import CHUNK_COLUMNS, SHARD_PATTERN
 from ctxsim_hf.text.tokenized import ARRAYS, open_tokenized, tokenize_chunks
-
-COLUMNS = ["chunk_id", "doc_id", "source", "split", "sentences"]
 
 
 def write_segment(
@@ -54,9 +51,9 @@ def write_segment(
     if not (folder / CHUNKS).exists():
         shards = sorted(chunks.glob(SHARD_PATTERN))
         schema = pq.read_schema(shards[0])
-        schema = pa.schema([schema.field(name) for name in COLUMNS])
+        schema = pa.schema([schema.field(name) for name in CHUNK_COLUMNS])
         train = [("split", "=", "train")]
-        tables = (pq.read_table(shard, columns=COLUMNS, filters=train).cast(schema) for shard in shards)
+        tables = (pq.read_table(shard, columns=list(CHUNK_COLUMNS), filters=train).cast(schema) for shard in shards)
         _write_texts(folder / CHUNKS, schema, tqdm(tables, "texts", len(shards), unit="shard", disable=None))
     texts = map_texts(folder)
     if not (folder / TFIDF).exists():

@@ -54,7 +54,7 @@ def build_segment(
     Args:
         chunks (`Iterable[Sequence[str]]`): The chunks, read once and numbered in their order.
         folder (`Path`): The folder, which is written completely or not at all.
-        ngrams (`str`): Terms: `uni+bigrams` or `bigrams` of words.
+        ngrams (`str`): Terms: `uni+bigrams`, `words`, or `bigrams` of words.
         chunks_per_block (`int`): Chunks to hold at a time. The bytes written do not depend on it.
         buckets (`int`): Files to sort one after another. The bytes written do not depend on it.
         row_share (`float`): A term in at least this share of the chunks is kept as a row too.

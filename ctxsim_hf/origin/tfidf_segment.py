@@ -62,13 +62,13 @@ class TfidfSegment:
         return {term: row for row, term in enumerate(self.row_terms.tolist())}
 
 
-def map_array(path: Path, dtype: type[np.generic]) -> np.ndarray:
-    """Memory-map an array; refuse one that is damaged or of another type."""
+def map_array(path: Path, dtype: type[np.generic] | None = None) -> np.ndarray:
+    """Memory-map an array; refuse one that is damaged or of another type. None allows any type."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
     except (OSError, ValueError, EOFError) as error:
         raise damaged(path, f"{error}") from None
-    if array.dtype != dtype:
+    if dtype is not None and array.dtype != dtype:
         raise damaged(path, f"expected {np.dtype(dtype)}, found {array.dtype}")
     return array
 

@@ -9,10 +9,10 @@ from transformers import TokenizersBackend
 from ctxsim_hf.encoder.vector_checks import check_vectors
 from ctxsim_hf.origin.background import choose_background
 from ctxsim_hf.origin.cloze_signal import ClozeModel
-from ctxsim_hf.origin.context_index import SENTENCE_KEYS, TFIDF, IndexSentences, map_array, open_joined, open_texts
+from ctxsim_hf.origin.context_index import SENTENCE_KEYS, TFIDF, IndexSentences, open_joined, open_texts
 from ctxsim_hf.origin.layout import TOKENIZER, Layout, default_device
 from ctxsim_hf.origin.segments import BACKGROUND, CLOZE_STATES, WORDS, Version, save_version
-from ctxsim_hf.origin.tfidf_segment import TfidfSegment
+from ctxsim_hf.origin.tfidf_segment import TfidfSegment, map_array
 from ctxsim_hf.origin.tfidf_weights import TfidfWeights
 from ctxsim_hf.runtime.files import whole_folder, write_json
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer

@@ -90,7 +90,7 @@ def _export(stage: Stage, folder: SurrogateFolder, source: str, precision: str |
     }
     prompt = default_prompt(folder.path)
     write_json(stage.folder / ONNX_SETTINGS, settings | ({"prompt": prompt} if prompt else {}))
-    if (folder.path / THRESHOLDS_FILE).exists():  # what a similarity means, which is the same for the export
+    if (folder.path / THRESHOLDS_FILE).exists():  # what a similarity means, which an export changes little
         shutil.copyfile(folder.path / THRESHOLDS_FILE, stage.folder / THRESHOLDS_FILE)
     exported = SentenceEncoder.from_pretrained(stage.folder)
     try:

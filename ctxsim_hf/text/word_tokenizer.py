@@ -1,7 +1,7 @@
 """Sentences -> a tokenizer whose tokens are whole words, for surrogates that are a table of token vectors.
 
-It is WordPiece over the most frequent words. A word that is not among them is cut into pieces, the longest first, so
-that no word is unknown.
+It is WordPiece over the most frequent words. A word that is not among them is cut into pieces, the longest first. Only
+a word with a letter that the corpus does not have, or of more than 100 letters, is unknown.
 """
 
 from collections import Counter

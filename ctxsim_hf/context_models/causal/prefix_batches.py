@@ -27,9 +27,9 @@ class Batch:
 
 def common_prefix(rows: Sequence[list[int]]) -> int:
     """Return how many tokens all rows begin with alike; at least one token of each row is left over."""
-    shortest, longest = min(rows), max(rows)  # all others lie between these two, and begin as they do
+    first, last = min(rows), max(rows)  # in their order, so all others lie between these two, and begin as they do
     limit = min(map(len, rows)) - 1
-    for place, (one, other) in enumerate(zip(shortest, longest, strict=False)):
+    for place, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other or place >= limit:
             return min(place, limit)
     return limit
