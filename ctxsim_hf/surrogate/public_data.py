@@ -24,7 +24,6 @@ PUBLIC_OBJECTIVES = {
     "triplet": ("wikipedia-sections", ("train", "validation")),
     "afs": ("afs", ("test",)),
 }
-NUM_CLASSES = int(PUBLIC_DATASETS["nli"].label_range[1]) + 1
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class PublicRows:
             parts.append(rows)
             sentences.append(found)
         train, validation = parts
-        if self.data.label != "score":
+        if self.data.label is None:
             return SurrogateData(train, validation)
         lexical = TfidfCosine.from_sentences(sentences[0])
         return SurrogateData(train, validation, lexical_cosines(lexical, validation, sentences[1]))
@@ -71,11 +70,8 @@ class PublicRows:
     def _labels(self, table: pa.Table) -> np.ndarray:
         if self.data.label is None:
             return np.zeros(table.num_rows)
-        labels = labels_of(table, self.data.label)
-        if self.data.label != "score":
-            return labels
         low, high = self.data.label_range
-        return (labels - low) / (high - low)
+        return (labels_of(table, self.data.label) - low) / (high - low)
 
 
 def folds_of(table: pa.Table, columns: tuple[str, ...], folds: int) -> np.ndarray:

@@ -13,11 +13,10 @@ from ctxsim_hf.encoder.sentence_transformers_files import read_text_settings
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.surrogate.labels import LabelMap, spread_weights
 from ctxsim_hf.surrogate.pair_data import SurrogateData
-from ctxsim_hf.surrogate.public_data import NUM_CLASSES
 from ctxsim_hf.surrogate.row_batches import RowCollator
 from ctxsim_hf.surrogate.surrogate_losses import cosines
 from ctxsim_hf.surrogate.surrogate_objectives import (
-    ClassificationObjective,
+    ContrastObjective,
     Objective,
     SimilarityObjective,
     TripletObjective,
@@ -53,7 +52,7 @@ class SiameseTask:
     def _objective(self, surrogate: SurrogateModel) -> Objective:
         arguments, labels = self.arguments, self.data.train.labels
         if arguments.objective == "nli":
-            return ClassificationObjective(surrogate, NUM_CLASSES)
+            return ContrastObjective(surrogate)
         if arguments.objective == "triplet":
             return TripletObjective(surrogate, arguments.margin)
         if arguments.weight_by_spread:

@@ -3,8 +3,8 @@
 | objective | rows | loss |
 |---|---|---|
 | similarity | pairs with a score | on the cosine: see surrogate_losses.py |
-| classification | pairs with a class | cross entropy of a layer over u, v, abs(u - v); the layer is not kept |
 | triplet | anchor, positive, negative | max(0, dist(a, p) - dist(a, n) + margin), between unit vectors |
+| contrast | anchor, positive, negative | cross entropy of the positive among all that the batch holds, by cosines |
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.surrogate_losses import LOSSES, agreement, cosines
 
 SLICES = 4  # parts of a batch by length, each padded to its own longest sentence
+SCALE = 20.0  # of cosines before the softmax, as sentence-transformers has it
 
 
 @dataclass
@@ -122,27 +123,6 @@ class SimilarityObjective(Objective):
         return agreement(outcomes, labels, self.label_map)
 
 
-class ClassificationObjective(Objective):
-    """Train a classifier of pairs over their vectors."""
-
-    def __init__(self, surrogate: SurrogateModel, num_classes: int) -> None:
-        super().__init__(surrogate)
-        self.classifier = nn.Linear(3 * surrogate.config.hidden_size, num_classes)
-
-    def _logits(self, vectors: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-        first, second = vectors[members[:, 0]], vectors[members[:, 1]]
-        return torch.as_tensor(self.classifier(torch.cat([first, second, (first - second).abs()], 1)))
-
-    def loss(
-        self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
-    ) -> torch.Tensor:
-        return functional.cross_entropy(self._logits(vectors, members), labels.long())
-
-    def outcomes(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self._logits(vectors, members).argmax(1).cpu().numpy() == labels
-        return found
-
-
 class TripletObjective(Objective):
     """Train the anchor of a triplet to be nearer to the positive than to the negative."""
 
@@ -160,3 +140,27 @@ class TripletObjective(Objective):
     def outcomes(self, vectors: torch.Tensor, members: torch.Tensor, labels: np.ndarray) -> np.ndarray:
         """Return whether the positive is nearer by cosine, the similarity of a surrogate."""
         return (cosines(vectors, members[:, [0, 1]]) > cosines(vectors, members[:, [0, 2]])).cpu().numpy()
+
+
+class ContrastObjective(TripletObjective):
+    """Train the anchor of a triplet to be nearer to its positive than to all positives and negatives of a batch.
+
+    A classifier of pairs, as SBERT has one over u, v and abs(u - v), would have to be learned first, and meanwhile
+    harms an encoder that knows more than these labels say: docs/experiments.md.
+    """
+
+    def __init__(self, surrogate: SurrogateModel) -> None:
+        super().__init__(surrogate, margin=0.0)
+
+    def loss(
+        self, vectors: torch.Tensor, members: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
+    ) -> torch.Tensor:
+        anchors, candidates = members[:, 0], members[:, 1:].T.flatten()  # all positives, then all negatives
+        own = torch.arange(len(anchors), device=vectors.device)
+        # Another positive of the same anchor is no mistake, nor is the same sentence in another row.
+        siblings = anchors[:, None] == anchors
+        right = torch.cat([siblings, torch.zeros_like(siblings)], 1) | (candidates[own, None] == candidates)
+        right[own, own] = False
+        units = functional.normalize(vectors)
+        logits = SCALE * units[anchors] @ units[candidates].T
+        return functional.cross_entropy(logits.masked_fill(right, -torch.inf), own)

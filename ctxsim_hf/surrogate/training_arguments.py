@@ -155,8 +155,8 @@ class SurrogateArguments(LoopArguments):
             if given := [name for name in (*SIZES, "preset", "token_embeddings") if getattr(self, name) is not None]:
                 flag = given[0].replace("_", "-")
                 raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{flag}")
-            # The paper's, or, where every pair of a batch is a label, smaller steps.
-            self.learning_rate = self.learning_rate or (2e-5 if self.objective == TEACHER else 1e-4)
+            # The paper's, or, where every pair of a batch counts, smaller steps.
+            self.learning_rate = self.learning_rate or (2e-5 if self.objective in (TEACHER, "nli") else 1e-4)
         else:
             self.preset = self.preset or "light"
             if self.token_embeddings:  # small steps and no dropout, to keep what the vectors know

@@ -38,13 +38,12 @@ PUBLIC_DATASETS = {
         sentences=("anchor", "positive", "negative"),
         label=None,
     ),
-    "nli": PublicDataset(  # 0 entailment, 1 neutral, 2 contradiction
+    "nli": PublicDataset(  # a premise, a sentence that it entails, and one that it contradicts
         "sentence-transformers/all-nli",
         ("dev", "test", "train"),
-        "pair-class",
-        sentences=("premise", "hypothesis"),
-        label="label",
-        label_range=(0, 2),
+        "triplet",
+        sentences=("anchor", "positive", "negative"),
+        label=None,
     ),
 }
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 from tiny_surrogate import tiny_model
+from torch.nn import functional
 
 from ctxsim_hf.encoder.pooling import mean_pooling
 from ctxsim_hf.surrogate import surrogate_losses
 from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.surrogate_losses import agreement, cosent_loss, cosines, l2_loss, pearson_loss
-from ctxsim_hf.surrogate.surrogate_objectives import ClassificationObjective, SimilarityObjective, TripletObjective
+from ctxsim_hf.surrogate.surrogate_objectives import ContrastObjective, SimilarityObjective, TripletObjective
 
 IDS = torch.tensor(
     [[0, 7, 8, 9, 10, 2], [0, 11, 12, 13, 2, 1], [0, 14, 15, 2, 1, 1], [0, 16, 17, 2, 1, 1], [0, 18, 2, 1, 1, 1]]
@@ -85,13 +86,19 @@ def test_in_slices_or_whole_the_loss_and_gradient_are_the_models_own() -> None:
     torch.testing.assert_close(found, surrogate.encoder.embeddings.word_embeddings.weight.grad, atol=1e-6, rtol=1e-4)
 
 
-def test_classification_by_hand() -> None:
-    torch.manual_seed(0)
-    objective = ClassificationObjective(tiny_model(), 3)
-    u, v = plain_vectors(objective.surrogate)[[0, 2]]
-    logits = objective.classifier.weight @ torch.cat([u, v, (u - v).abs()]) + objective.classifier.bias
-    loss = objective(IDS, MASK, torch.tensor([[0, 2]]), torch.tensor([1.0])).loss
-    assert loss.item() == pytest.approx(-torch.log_softmax(logits, 0)[1].item(), rel=1e-4)
+def test_contrast_by_hand() -> None:
+    """Two rows of one anchor: the positive of the other is none of the wrong answers, its negative is."""
+    objective = ContrastObjective(tiny_model())
+    units = functional.normalize(plain_vectors(objective.surrogate))
+    rows = torch.tensor([[0, 1, 2], [0, 3, 4], [2, 4, 1]])
+    expected = []
+    for (anchor, positive, _), wrong in zip(rows.tolist(), ([4, 2, 4, 1], [4, 2, 4, 1], [1, 3, 2, 4, 1]), strict=True):
+        logits = 20 * units[[positive, *wrong]] @ units[anchor]
+        # The positives of the first row and of the last are negatives elsewhere: the same sentence is not wrong.
+        kept = [0, *(place for place, sentence in enumerate(wrong, 1) if sentence != positive)]
+        expected.append(-torch.log_softmax(logits[kept], 0)[0].item())
+    loss = objective(IDS, MASK, rows, torch.zeros(3)).loss
+    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-4)
 
 
 def test_triplet_by_hand() -> None:
