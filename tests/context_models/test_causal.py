@@ -187,6 +187,10 @@ def test_bad_input(folder: Path, model: CausalContextModel, tmp_path: Path) -> N
         match=r"expected a causal language model in .*: its config.json names the architectures \['BertModel'\]",
     ):
         load_context_model(tmp_path / "bert")
+    model.model.save_pretrained(tmp_path / "pickled")
+    (tmp_path / "pickled/model.safetensors").rename(tmp_path / "pickled/pytorch_model.bin")
+    with pytest.raises(UserError, match=r"pickled' with weights in safetensors, found pytorch_model.bin; open the"):
+        load_context_model(tmp_path / "pickled")
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut/model.gguf").write_bytes(b"GGUF\x03\x00")
     with pytest.raises(UserError, match=r"model.gguf'"):
