@@ -31,6 +31,7 @@ class ContextTrainingArguments(LoopArguments):
     max_sentence_tokens: Count = HfArg(default=64, help="Longer sentences are truncated.")
 
     unrecorded: ClassVar[tuple[str, ...]] = (*LoopArguments.unrecorded, "chunks", "tokenizer")
+    marks: ClassVar[tuple[str, ...]]  # special tokens that the model cannot do without
 
     def inputs(self) -> dict[str, Any]:
         """Describe the chunks and the tokenizer for stage.json."""
@@ -48,8 +49,9 @@ class ContextData:
 
     @classmethod
     def open(cls, arguments: ContextTrainingArguments) -> "ContextData":
-        """Tokenise the chunks, or find them in the cache."""
+        """Tokenise the chunks, or find them in the cache; refuse a tokenizer that lacks marks."""
         tokenizer = open_auto_tokenizer(arguments.tokenizer)
+        _check_marks(tokenizer, arguments)
         splits = (tokenize_chunks(arguments.chunks, arguments.tokenizer, split) for split in ("train", "held_out"))
         return cls(tokenizer, *splits)
 
@@ -69,4 +71,13 @@ def check_vocabulary(model_size: int, tokenizer: TokenizersBackend, what: str) -
         raise UserError(
             f"expected a tokenizer of {model_size} tokens for {what}, got one of {len(tokenizer)}; "
             "use the tokenizer that the model was trained with"
+        )
+
+
+def _check_marks(tokenizer: TokenizersBackend, arguments: ContextTrainingArguments) -> None:
+    """Refuse a tokenizer without the special tokens of the model."""
+    if missing := [name for name in arguments.marks if getattr(tokenizer, name) is None]:
+        raise UserError(
+            f"this model needs a tokenizer with {', '.join(arguments.marks)}, that in {arguments.tokenizer!r} has no "
+            f"{', '.join(missing)}; name another with --tokenizer"
         )

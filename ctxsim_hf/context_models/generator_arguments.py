@@ -1,17 +1,23 @@
 """The arguments of `ctxsim train generator`."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.context_data import ContextTrainingArguments
+from ctxsim_hf.context_models.registry import describe_context_model, model_type_of
 from ctxsim_hf.context_models.terms import DIRECTIONS
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_folder, hub_id
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
+from ctxsim_hf.runtime.pretrained import check_safetensors
 from ctxsim_hf.runtime.validation import Count, CountOrZero, OneOf, Share
 
 GENERATOR_KINDS = ("light", "seq2seq")
+STARTS = ("bart", "ctxsim_generator")  # model types that --init can name
 
 
 @dataclass(kw_only=True)
@@ -43,6 +49,9 @@ class GeneratorArguments(ContextTrainingArguments):
         default=False, help="light: compute the weights from co-occurrence counts, without gradient steps."
     )
 
+    unrecorded: ClassVar[tuple[str, ...]] = (*ContextTrainingArguments.unrecorded, "init")
+    marks: ClassVar[tuple[str, ...]] = ("bos_token", "pad_token", "eos_token")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.kind = self.kind or ("seq2seq" if self.direction or self.init else "light")
@@ -62,3 +71,20 @@ class GeneratorArguments(ContextTrainingArguments):
         fill_from_preset(self, "light_generator" if self.kind == "light" else "generator")
         if self.kind == "seq2seq" and self.hidden_size and self.heads and self.hidden_size % self.heads:
             raise UserError(f"--hidden-size {self.hidden_size} is not a multiple of --heads {self.heads}")
+
+    @cached_property
+    def start(self) -> Path | None:
+        """The folder of the checkpoint that --init names, downloaded if necessary; None if there is no --init."""
+        if self.init is None:
+            return None
+        folder = fetch_folder(self.init, "a BART checkpoint")
+        if (model_type := model_type_of(folder)) not in STARTS:
+            raise UserError(f"--init must be a BART checkpoint, but {self.init!r} is a {model_type}")
+        check_safetensors("a BART checkpoint", folder)  # the bytes that `inputs` describes
+        return folder
+
+    def inputs(self) -> dict[str, Any]:
+        """Describe what is read, for stage.json."""
+        if self.init is None or self.start is None:
+            return super().inputs()
+        return super().inputs() | {"init": describe_context_model(self.start) | hub_id(self.init)}

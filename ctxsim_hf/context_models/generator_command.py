@@ -13,7 +13,7 @@ from ctxsim_hf.context_models.context_data import ContextData
 from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.closed_form import fit_closed_form
 from ctxsim_hf.context_models.light.training import LightGeneratorTask
-from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask, find_tokenizer
+from ctxsim_hf.context_models.seq2seq.training import Seq2SeqGeneratorTask
 from ctxsim_hf.train.loop import train
 from ctxsim_hf.train.training_stage import run_training
 
@@ -22,8 +22,7 @@ COMMAND = "train generator"
 
 def run(arguments: GeneratorArguments) -> dict[str, Any]:
     """Run the stage; returns the counts that stage.json records."""
-    if arguments.kind == "seq2seq":
-        arguments.tokenizer = find_tokenizer(arguments)
+    arguments.tokenizer = arguments.tokenizer or str(arguments.start)
     inputs = arguments.inputs()
     data = ContextData.open(arguments)
 

@@ -9,12 +9,25 @@ from ctxsim_hf.runtime.fetch import fetch_folder
 from ctxsim_hf.runtime.files import digest_file, read_json
 
 FILES = ("*.json", "*.safetensors", "*.txt", "*.onnx")  # to download from the Hub
+BIN = "pytorch_model*.bin"
+WEIGHTS = ("tokenizer.json", "*.safetensors", BIN, "*.onnx")
+START_FILES = ("*.json", "*.safetensors", "*.txt")
 ONNX_SETTINGS = "onnx_surrogate.json"  # marks a folder made by `ctxsim export`
 
 
 def find_surrogate(surrogate: str | Path) -> Path:
     """Return the local folder of a surrogate, downloading it if necessary."""
     return fetch_folder(surrogate, "the folder of a surrogate", allow_patterns=FILES)
+
+
+def find_start(encoder: str | Path) -> Path:
+    """Return the local folder of an encoder to train further, downloading it if necessary. Old repositories on the Hub
+    have weights in .bin files alone."""
+    expected = "an encoder to start from"
+    folder = fetch_folder(encoder, expected, allow_patterns=START_FILES)
+    if any(folder.glob("*.safetensors")):
+        return folder
+    return fetch_folder(encoder, expected, allow_patterns=(*START_FILES, BIN))
 
 
 def is_static_modules(modules: Any) -> bool:
@@ -38,7 +51,7 @@ def fingerprint(folder: Path) -> str:
     in full precision has the fingerprint of its model, since their vectors are equal."""
     if vectors_of := read_json(folder / ONNX_SETTINGS).get("vectors_of"):
         return str(vectors_of)
-    files = [path for pattern in ("tokenizer.json", "*.safetensors", "*.onnx") for path in folder.glob(pattern)]
+    files = [path for pattern in WEIGHTS for path in folder.glob(pattern)]
     digests = [digest_file(path) for path in sorted(files)]
     pooling = read_json(folder / "1_Pooling" / "config.json")
     for mode, flag in (("cls", "pooling_mode_cls_token"), ("max", "pooling_mode_max_tokens")):

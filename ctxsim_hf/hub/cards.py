@@ -123,16 +123,14 @@ def make_card(publication: Publication, arguments: CardArguments) -> ModelCard:
 def _card_data(
     kind: str, repo_id: str, arguments: CardArguments, record: dict[str, Any], results: Results
 ) -> ModelCardData:
-    start = record["inputs"].get("init") or record["arguments"].get("init")
-    start = start.get("id") if isinstance(start, dict) else start
-    is_hub_id = isinstance(start, str) and start.count("/") <= 1 and not Path(start).exists()
+    start = record["inputs"].get("init")  # was once only the id, if it was one
     public_data = record["inputs"].get("data", {}).get("name")
     library, pipeline = LIBRARIES.get(kind, ("ctxsim_hf", None))
     return ModelCardData(
         language=arguments.language,
         license=arguments.license,
         tags=["ctxsim", kind],
-        base_model=start if is_hub_id else None,
+        base_model=start.get("id") if isinstance(start, dict) else start,
         datasets=[public_data] if public_data else None,
         model_name=repo_id.split("/")[1],
         eval_results=list(eval_results(results.rows)) or None,

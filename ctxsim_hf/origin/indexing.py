@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ctxsim_hf.context_models.registry import describe_context_model
-from ctxsim_hf.encoder.encoder_signal import EncoderSignal
 from ctxsim_hf.origin.background_thresholds import write_background_thresholds
 from ctxsim_hf.origin.context_index import map_texts
 from ctxsim_hf.origin.growing import PACKAGES, grow
@@ -15,7 +14,7 @@ from ctxsim_hf.origin.layout import SIGNALS
 from ctxsim_hf.origin.model_copies import copy_models
 from ctxsim_hf.origin.segment_build import count_sentences, sentences_of, write_segment
 from ctxsim_hf.origin.segments import SEGMENTS, VERSIONS, short_digest, version_name
-from ctxsim_hf.origin.signals import copy_encoder, describe_encoder
+from ctxsim_hf.origin.signals import check_encoder, copy_encoder, describe_encoder
 from ctxsim_hf.origin.version_build import write_version
 from ctxsim_hf.runtime.blocks import Executor, LocalExecutor
 from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
@@ -57,7 +56,7 @@ def run(arguments: IndexArguments, executor: Executor | None = None) -> dict[str
     with Stage("index", arguments, inputs, packages=PACKAGES) as stage:
         if not stage.finished:
             if encoder is not None:
-                EncoderSignal.open(encoder)  # refuses a folder without an encoder before anything is written
+                check_encoder(encoder)  # before anything is written
             copy_models(stage.folder, models, arguments.tokenizer, arguments.cloze_only, arguments.bridges)
             if encoder is not None:
                 copy_encoder(encoder, stage.folder / SIGNALS / "encoder")

@@ -11,17 +11,21 @@ Other packages add signals with [`register_signal`], or, so that every process f
 group `ctxsim_hf.signals` that names a factory.
 """
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from ctxsim_hf.encoder.encoder_signal import EncoderSignal
-from ctxsim_hf.encoder.find_surrogate import fingerprint
+from ctxsim_hf.runtime.checks import ADDED_LATER, LOADABLE
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import digest_file
 from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.lexical import TfidfCosine
 from ctxsim_hf.text.signal import Signal
@@ -80,15 +84,42 @@ def mix(values: Mapping[str, Any], shares: Mapping[str, float]) -> Any:
     return np.sum([share * np.asarray(values[name]) for name, share in shares.items()], axis=0)
 
 
+def check_encoder(folder: Path) -> None:
+    """Refuse a folder without an encoder, or with one that needs files which an origin does not copy, such as weights
+    that are not in safetensors."""
+    files = _encoder_files(folder)
+    with TemporaryDirectory() as view:
+        for path in files:
+            place = Path(view, path.relative_to(folder))
+            place.parent.mkdir(exist_ok=True)
+            place.symlink_to(path.resolve())
+        try:
+            EncoderSignal.open(Path(view))
+            return
+        except UserError:
+            EncoderSignal.open(folder)  # says what is wrong, unless it is what is not copied
+    others = sorted(path for path in folder.rglob("*") if path.suffix in LOADABLE and path not in files)
+    found = ", ".join(path.relative_to(folder).as_posix() for path in others)
+    raise UserError(
+        f"expected a sentence encoder in {str(folder)!r} with weights in safetensors, but it needs other files, found "
+        f"{found or 'none'}; open it with sentence-transformers and save it again"
+    )
+
+
 def copy_encoder(source: Path, target: Path) -> None:
     """Copy a sentence encoder into an origin, so that its scores do not depend on other folders."""
-    for pattern in ENCODER_FILES:
-        for path in source.glob(pattern):
-            place = target / path.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
+    for path in _encoder_files(source):
+        place = target / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
 
 
 def describe_encoder(folder: Path) -> dict[str, str]:
-    """Describe an encoder for the stage.json of an index."""
-    return {"xxh3_128": fingerprint(folder)}
+    """Describe an encoder for the stage.json of an index: one digest of the files that are copied."""
+    paths = [path for path in _encoder_files(folder) if path.name not in ADDED_LATER]
+    digests = {path.relative_to(folder).as_posix(): digest_file(path) for path in paths}
+    return {"xxh3_128": xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True).encode())}
+
+
+def _encoder_files(folder: Path) -> list[Path]:
+    return [path for pattern in ENCODER_FILES for path in folder.glob(pattern)]

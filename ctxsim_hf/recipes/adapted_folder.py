@@ -6,7 +6,6 @@ from typing import Any
 
 from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.runtime.files import read_sealed
 from ctxsim_hf.runtime.presets import PRESETS
 from ctxsim_hf.runtime.record import describe_stage
@@ -140,7 +139,7 @@ class AdaptedFolder:
     def _start_values(self) -> dict[str, Any]:
         """Return what a surrogate starts from: an encoder with its own tokenizer, or vectors of words."""
         if self.start is not None:
-            return {"init": locate(self.start)}
+            return {"init": self.start}
         vectors = self.context_model
         if vectors is None and "light_generator" in PRESETS[self.preset]:
             vectors = self.place("generator")

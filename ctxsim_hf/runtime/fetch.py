@@ -39,6 +39,12 @@ def locate(name: str | Path) -> str:
     )
 
 
+def hub_id(name: str | Path) -> dict[str, str]:
+    """Return the id of what is on the Hub, as an entry for stage.json and the card; no entry for a local path, which
+    would say nothing elsewhere."""
+    return {} if Path(locate(name)).exists() else {"id": str(name)}
+
+
 def fetch_model(name: str | Path, expected: str, allow_patterns: Sequence[str] | None = None) -> Path:
     """Return the folder of a model as `fetch_folder` does, or the GGUF file that `name` stands for."""
     path = Path(locate(name))

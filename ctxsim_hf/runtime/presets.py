@@ -1,6 +1,6 @@
 """Named model sizes. A preset only fills the arguments that the user left unset."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.validation import OneOf
@@ -49,6 +49,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "large": _LARGE,
 }
 Preset = Annotated[str, OneOf(PRESETS)]
+Value = TypeVar("Value")
 
 
 def preset_sizes(name: str, part: str) -> dict[str, Any]:
@@ -64,3 +65,10 @@ def fill_from_preset(arguments: Any, part: str) -> None:
     for name, value in preset_sizes(arguments.preset, part).items():
         if getattr(arguments, name, value) is None:
             setattr(arguments, name, value)
+
+
+def filled(value: Value | None) -> Value:
+    """Return a value that a preset or a default filled before; None is a mistake of ours, and trains nothing."""
+    if value is None:
+        raise ValueError("expected a value that a preset or a default has filled, got None")
+    return value

@@ -8,6 +8,8 @@ from typing import Any
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import locate
 
+OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
+
 
 def open_config(name: str | Path) -> Any:
     """Open the configuration of a model by a name as in fetch.py."""
@@ -23,6 +25,16 @@ def open_auto_tokenizer(name: str | Path) -> Any:
 
     with explain_opening("a tokenizer", name):
         return AutoTokenizer.from_pretrained(locate(name), trust_remote_code=False)
+
+
+def check_safetensors(what: str, folder: Path) -> None:
+    """Refuse the folder of `what` if its weights are not in safetensors, which is all that an origin copies."""
+    if not any(folder.glob("*.safetensors")):
+        others = sorted(path.name for path in folder.iterdir() if path.suffix in OTHER_WEIGHTS)
+        raise UserError(
+            f"expected {what} in {str(folder)!r} with weights in safetensors, found {', '.join(others) or 'none'}; "
+            "open the model with transformers and save it again"
+        )
 
 
 @contextlib.contextmanager

@@ -28,8 +28,9 @@ def cross_validate(
     """Train every fold with `train`, as a stage within this one; return the counts of stage.json."""
 
     def train_folds(stage: Stage, accelerator: Accelerator) -> None:
+        start = None if arguments.start is None else str(arguments.start)  # the same files for all folds
         counts = [
-            train(replace(arguments, fold=fold, output=str(stage.folder / FOLDS / str(fold))))
+            train(replace(arguments, init=start, fold=fold, output=str(stage.folder / FOLDS / str(fold))))
             for fold in range(arguments.folds)
         ]
         if accelerator.is_main_process:

@@ -138,7 +138,7 @@ def _marks(arguments: SurrogateArguments, tokenizer: TokenizersBackend) -> Marks
     if arguments.kind == STATIC:
         return Marks((), (), tokenizer.pad_token_id or 0)
     marks = Marks.of(tokenizer)
-    prompt = read_text_settings(arguments.init).prompt if arguments.init else ""
+    prompt = read_text_settings(arguments.start).prompt if arguments.start else ""
     ids = tokenizer(prompt.rstrip(), add_special_tokens=False)["input_ids"]  # a space begins the next word
     return replace(marks, before=(*marks.before, *ids))
 

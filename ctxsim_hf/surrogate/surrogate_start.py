@@ -24,6 +24,7 @@ from ctxsim_hf.encoder.static_encoder import StaticConfig
 from ctxsim_hf.encoder.surrogate_folder import check_text
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import fetch_model
+from ctxsim_hf.runtime.presets import filled
 from ctxsim_hf.runtime.pretrained import explain_opening, open_auto_tokenizer, open_config
 from ctxsim_hf.surrogate.generator_start import TableSettings, start_as_mean, token_states, token_vectors
 from ctxsim_hf.surrogate.training_arguments import STATIC, SurrogateArguments
@@ -59,8 +60,8 @@ def starting_model(
     occurs, where the vectors it starts from do not."""
     if arguments.kind == STATIC:
         return _static_model(arguments, tokenizer, sentences)
-    if arguments.init:
-        model = _from_checkpoint(kind, arguments, tokenizer, longest)
+    if arguments.start is not None:
+        model = _from_checkpoint(kind, arguments.start, arguments, tokenizer, longest)
     else:
         model = kind(_new_config(arguments, tokenizer, longest))
         if arguments.token_embeddings:
@@ -75,19 +76,19 @@ def _static_model(
     arguments: SurrogateArguments, tokenizer: TokenizersBackend, sentences: TokenizedSentences
 ) -> SurrogateModel:
     """Return a surrogate that is the mean of its tokens' vectors."""
-    if arguments.init:
-        with explain_opening("a static model", arguments.init):
-            model: SurrogateModel = SurrogateModel.from_pretrained(arguments.init)
+    if arguments.start is not None:
+        with explain_opening("a static model", arguments.start):
+            model: SurrogateModel = SurrogateModel.from_pretrained(arguments.start)
         if len(tokenizer) > model.config.vocab_size:
             check_vocabulary(model.config.vocab_size, tokenizer, f"the static model {arguments.init!r}")
-        _check_same_tokens(arguments.init, tokenizer)
+        _check_same_tokens(arguments.start, tokenizer)
         return model
     if not arguments.token_embeddings:
-        return SurrogateModel(StaticConfig(vocab_size=len(tokenizer), hidden_size=int(arguments.hidden_size or 0)))
+        return SurrogateModel(StaticConfig(vocab_size=len(tokenizer), hidden_size=filled(arguments.hidden_size)))
     table = _token_table(arguments.token_embeddings, tokenizer, sentences)
     tokens = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     special = tokenizer.all_special_ids
-    vectors = token_vectors(table, int(arguments.hidden_size or 0), tokens, special, arguments.table_settings)
+    vectors = token_vectors(table, filled(arguments.hidden_size), tokens, special, arguments.table_settings)
     return static_surrogate(SurrogateModel, vectors)
 
 
@@ -98,8 +99,8 @@ def _new_config(arguments: SurrogateArguments, tokenizer: TokenizersBackend, lon
         num_hidden_layers=arguments.layers,
         num_attention_heads=arguments.heads,
         intermediate_size=arguments.ffn_size,
-        hidden_dropout_prob=arguments.dropout or 0.0,
-        attention_probs_dropout_prob=arguments.dropout or 0.0,
+        hidden_dropout_prob=filled(arguments.dropout),
+        attention_probs_dropout_prob=filled(arguments.dropout),
         max_position_embeddings=longest + tokenizer.pad_token_id + 1,  # RoBERTa counts positions from after the pad id
         type_vocab_size=1,
         layer_norm_eps=1e-5,
@@ -110,14 +111,18 @@ def _new_config(arguments: SurrogateArguments, tokenizer: TokenizersBackend, lon
 
 
 def _from_checkpoint(
-    kind: type[PreTrainedModel], arguments: SurrogateArguments, tokenizer: TokenizersBackend, longest: int
+    kind: type[PreTrainedModel],
+    folder: Path,
+    arguments: SurrogateArguments,
+    tokenizer: TokenizersBackend,
+    longest: int,
 ) -> PreTrainedModel:
-    name = str(arguments.init)
-    config = open_config(name)
+    name, config = str(arguments.init), open_config(folder)
     _check_start(kind, config, name)
+    check_text(folder)
     if len(tokenizer) > config.vocab_size:  # unused embeddings do no harm
         check_vocabulary(config.vocab_size, tokenizer, f"the checkpoint {name!r}")
-    _check_same_tokens(name, tokenizer)
+    _check_same_tokens(folder, tokenizer)
     limit = max_tokens(config)
     if limit is not None and limit < longest:
         raise UserError(
@@ -127,7 +132,7 @@ def _from_checkpoint(
     rates = [rate for rate in DROPOUT_NAMES if hasattr(config, rate)]
     changed = {} if arguments.dropout is None else dict.fromkeys(rates, arguments.dropout)
     with explain_opening("a model", name):
-        return kind.from_pretrained(name, dtype=torch.float32, **changed)
+        return kind.from_pretrained(folder, dtype=torch.float32, **changed)
 
 
 def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: str) -> None:
@@ -135,8 +140,6 @@ def _check_start(kind: type[PreTrainedModel], config: PreTrainedConfig, name: st
         (encoder_class if kind is SurrogateModel else classifier_class)(config)
     except UserError as error:
         raise UserError(f"--init {name!r} cannot start a surrogate: {error}") from error
-    if Path(name).is_dir():
-        check_text(Path(name))
 
 
 def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSentences) -> TokenTable:
@@ -147,7 +150,7 @@ def _token_table(name: str, tokenizer: TokenizersBackend, sentences: TokenizedSe
         with explain_opening("a light generator", folder):
             generator = LightContextGeneratorModel.from_pretrained(folder)
         check_vocabulary(generator.config.vocab_size, tokenizer, f"the checkpoint {name!r}")
-        _check_same_tokens(name, tokenizer)
+        _check_same_tokens(folder, tokenizer)
         return TokenTable.from_light_generator(generator)
     if not issubclass(context_model_class(model_type), CausalContextModel):
         raise UserError(
@@ -173,11 +176,11 @@ def _set_token_embeddings(
         own *= model.config.initializer_range
 
 
-def _check_same_tokens(name: str, tokenizer: TokenizersBackend) -> None:
-    if (Path(name) / "tokenizer.json").exists():
-        theirs, ours = read_tokenizer(name).get_vocab(), tokenizer.get_vocab()
+def _check_same_tokens(folder: Path, tokenizer: TokenizersBackend) -> None:
+    if (folder / "tokenizer.json").exists():
+        theirs, ours = read_tokenizer(str(folder)).get_vocab(), tokenizer.get_vocab()
         if different := sum(theirs.get(token) != number for token, number in ours.items()):
             raise UserError(
-                f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {name!r}; "
+                f"the vocabularies differ: {different} of {len(ours)} tokens have other ids in {str(folder)!r}; "
                 "use the tokenizer the model was made with"
             )

@@ -26,6 +26,7 @@ COMMAND = "train surrogate"
 
 def run(arguments: SurrogateArguments) -> dict[str, Any]:
     """Run the stage; return the counts that stage.json records."""
+    arguments.settle_start()
     inputs = arguments.inputs()
     source = arguments.source()
     inputs["data"] = source.describe()

@@ -1,6 +1,7 @@
 """Define the arguments of `ctxsim train surrogate`."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -9,9 +10,9 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.causal.loading import GGUF
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE
-from ctxsim_hf.encoder.find_surrogate import is_static
+from ctxsim_hf.encoder.find_surrogate import BIN, find_start, is_static
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder, locate
+from ctxsim_hf.runtime.fetch import fetch_folder, hub_id, locate
 from ctxsim_hf.runtime.files import describe_file, digest_file
 from ctxsim_hf.runtime.presets import Preset, fill_from_preset
 from ctxsim_hf.runtime.record import check_if_stage
@@ -133,15 +134,36 @@ class SurrogateArguments(LoopArguments):
             raise UserError("--weight-by-spread is for --objective pairs with --loss l2")
         if self.objective in ("cross", "nli", "triplet") and self.loss != "l2":
             raise UserError(f"--objective {self.objective} has a loss of its own; leave out --loss {self.loss}")
-        self.init, self.tokenizer = (name and locate(name) for name in (self.init, self.tokenizer))
-        self.kind = self.kind or (STATIC if self.init and is_static(Path(self.init)) else ENCODER)
-        if self.kind == STATIC:
+        self.tokenizer = self.tokenizer and locate(self.tokenizer)
+        if self.init is not None:
+            self._refuse_with_init(*SIZES, "preset", "token_embeddings")
+        elif self.tokenizer is None:
+            raise UserError("expected a tokenizer; name one with --tokenizer")
+        else:
+            self._settle_kind(self.kind or ENCODER)
+
+    @cached_property
+    def start(self) -> Path | None:
+        """The folder of the checkpoint that --init names, downloaded if necessary; None if there is no --init."""
+        return None if self.init is None else find_start(self.init)
+
+    def settle_start(self) -> None:
+        """Settle what depends on the checkpoint of --init, if there is one; flags are parsed before it is fetched."""
+        if self.start is not None:
+            self._settle_kind(self.kind or (STATIC if is_static(self.start) else ENCODER))
+            self.tokenizer = self.tokenizer or str(self.start)
+
+    def _refuse_with_init(self, *names: str) -> None:
+        if given := [name for name in names if getattr(self, name) is not None]:
+            flag = given[0].replace("_", "-")
+            raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{flag}")
+
+    def _settle_kind(self, kind: str) -> None:
+        self.kind = kind
+        if kind == STATIC:
             self._settle_static()
         else:
-            self._settle_start()
-        self.tokenizer = self.tokenizer or self.init
-        if self.tokenizer is None:
-            raise UserError("expected a tokenizer; name one with --tokenizer")
+            self._settle_encoder()
 
     def _settle_labels(self) -> None:
         has_start = self.init is not None or self.token_embeddings is not None
@@ -150,11 +172,8 @@ class SurrogateArguments(LoopArguments):
         if self.labels == "start" and (not has_start or self.objective == "cross"):
             raise UserError("--labels start needs a start with vectors, by --init or --token-embeddings")
 
-    def _settle_start(self) -> None:
+    def _settle_encoder(self) -> None:
         if self.init:
-            if given := [name for name in (*SIZES, "preset", "token_embeddings") if getattr(self, name) is not None]:
-                flag = given[0].replace("_", "-")
-                raise UserError(f"with --init the sizes and vectors are the checkpoint's; leave out --{flag}")
             # The paper's, or, where every pair of a batch counts, smaller steps.
             self.learning_rate = self.learning_rate or (2e-5 if self.objective in (TEACHER, "nli") else 1e-4)
         else:
@@ -169,14 +188,10 @@ class SurrogateArguments(LoopArguments):
 
     def _settle_static(self) -> None:
         given = [name for name in (*SIZES[1:], "preset", "dropout") if getattr(self, name) is not None]
-        if self.init:
-            given += [name for name in ("hidden_size", "token_embeddings") if getattr(self, name) is not None]
-            if not is_static(Path(self.init)):
-                raise UserError(
-                    f"--kind static starts from a StaticEmbedding or a model of model2vec, not {self.init!r}"
-                )
-        else:
+        if self.start is None:
             self.hidden_size = self.hidden_size or STATIC_SIZE
+        elif not is_static(self.start):
+            raise UserError(f"--kind static starts from a StaticEmbedding or a model of model2vec, not {self.init!r}")
         if given or self.objective == "cross":
             flag = f"--{given[0].replace('_', '-')}" if given else "--objective cross"
             raise UserError(f"a static surrogate is a table of token vectors; leave out {flag}")
@@ -201,9 +216,10 @@ class SurrogateArguments(LoopArguments):
     def inputs(self) -> dict[str, Any]:
         """Describe what is read apart from the data, for stage.json."""
         found: dict[str, Any] = {"tokenizer": {"xxh3_128": digest_file(tokenizer_file(str(self.tokenizer)))}}
-        for name in ("init", "token_embeddings"):
-            if start := getattr(self, name):
-                found[name] = _describe_model(start)
+        if self.init is not None and self.start is not None:
+            found["init"] = _describe_files(self.start) | hub_id(self.init)
+        if self.token_embeddings:
+            found["token_embeddings"] = _describe_model(self.token_embeddings)
         return found
 
 
@@ -221,6 +237,11 @@ def _describe_model(model: str) -> Any:
     if not place.exists():
         return model
     check_if_stage(place)
-    patterns = ("config.json", "modules.json", SETTINGS_FILE, "*.safetensors", GGUF)
-    paths = [place] if place.is_file() else sorted({path for pattern in patterns for path in place.glob(pattern)})
+    return {place.name: describe_file(place)} if place.is_file() else _describe_files(place)
+
+
+def _describe_files(folder: Path) -> dict[str, Any]:
+    """Return the digests of the files that a start is made of."""
+    patterns = ("config.json", "modules.json", SETTINGS_FILE, "*.safetensors", BIN, GGUF)
+    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     return {path.name: describe_file(path) for path in paths}

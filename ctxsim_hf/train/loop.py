@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.memory import reused_memory
+from ctxsim_hf.runtime.presets import filled
 from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
@@ -79,7 +80,7 @@ class _Run:
         self, task: TrainingTask, arguments: LoopArguments, checkpoints: Path, accelerator: Accelerator
     ) -> None:
         self.task, self.arguments, self.checkpoints, self.accelerator = task, arguments, checkpoints, accelerator
-        self.peak_rate = float(arguments.learning_rate or 1e-3)
+        self.peak_rate = float(filled(arguments.learning_rate))
         optimizer = torch.optim.AdamW(
             task.model.parameters(),
             lr=self.peak_rate,

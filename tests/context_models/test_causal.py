@@ -16,6 +16,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BertConfig,
+    BloomConfig,
     CohereConfig,
     Gemma2Config,
     GPT2Config,
@@ -86,6 +87,7 @@ OTHERS: dict[str, PreTrainedConfig] = {
     ),
     "granite": GraniteConfig(**SIZES, num_key_value_heads=2, intermediate_size=64, logits_scaling=4.0),
     "cohere": CohereConfig(**SIZES, num_key_value_heads=2, intermediate_size=64, logit_scale=0.25),
+    "bloom": BloomConfig(hidden_size=32, n_layer=2, n_head=4),  # has no longest text
     "gpt2": GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=512),
     "mixtral": MixtralConfig(**SIZES, num_key_value_heads=2, intermediate_size=64, num_local_experts=2),
     "opt": OPTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=64, word_embed_proj_dim=16),
@@ -185,6 +187,10 @@ def test_bad_input(folder: Path, model: CausalContextModel, tmp_path: Path) -> N
         match=r"expected a causal language model in .*: its config.json names the architectures \['BertModel'\]",
     ):
         load_context_model(tmp_path / "bert")
+    model.model.save_pretrained(tmp_path / "pickled")
+    (tmp_path / "pickled/model.safetensors").rename(tmp_path / "pickled/pytorch_model.bin")
+    with pytest.raises(UserError, match=r"pickled' with weights in safetensors, found pytorch_model.bin; open the"):
+        load_context_model(tmp_path / "pickled")
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut/model.gguf").write_bytes(b"GGUF\x03\x00")
     with pytest.raises(UserError, match=r"model.gguf'"):

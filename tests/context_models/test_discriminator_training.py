@@ -1,6 +1,7 @@
 """`ctxsim train discriminator` learns which sentence belongs in a context; the linear head cannot."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,25 @@ def test_bad_input_is_one_line(ctxsim: Run, corpus: Path, tmp_path: Path, flags:
     code, _, err = ctxsim("train", "discriminator", *fixed, *flags)
     assert code == 2
     assert err.startswith("ctxsim train discriminator: ") and message in err and err.count("\n") == 1
+
+
+def test_a_tokenizer_without_a_pad_token(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:
+    tokenizer = without(corpus / "tokenizer", tmp_path / "tokenizer", "pad_token")
+    flags = ("--chunks", corpus / "chunks", "--tokenizer", tokenizer, "--preset", "tiny", "--output", tmp_path / "out")
+    code, _, err = ctxsim("train", "discriminator", *flags)
+    assert code == 2 and "needs a tokenizer with pad_token, that in" in err and err.count("\n") == 1, err
+    code, _, err = ctxsim("train", "generator", *flags)
+    expected = "needs a tokenizer with bos_token, pad_token, eos_token, that in"
+    assert code == 2 and expected in err and "has no pad_token;" in err and err.count("\n") == 1, err
+
+
+def without(tokenizer: Path, folder: Path, mark: str) -> Path:
+    """A copy of a tokenizer that does not know one of its marks, as GPT-2's has no pad token."""
+    shutil.copytree(tokenizer, folder, ignore=shutil.ignore_patterns("stage.json"))
+    path = folder / "tokenizer_config.json"
+    bare = {"tokenizer_class": "TokenizersBackend", mark: None}
+    path.write_text(json.dumps(json.loads(path.read_text()) | bare))
+    return folder
 
 
 def test_chunks_without_held_out_documents(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:

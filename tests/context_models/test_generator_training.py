@@ -76,6 +76,16 @@ def test_it_starts_from_a_bart_checkpoint(ctxsim: Run, corpus: Path, data: Conte
         ctxsim, corpus, tmp_path / "out", "--direction", "left", "--init", tmp_path / "bart", "--max-steps", 2
     )
     assert metrics["steps"] == 2
+    record = json.loads((tmp_path / "out/stage.json").read_text())
+    assert "init" not in record["arguments"] and set(record["inputs"]["init"]) == {"model_type", "xxh3_128"}
+    again = ("--direction", "left", "--preset", "tiny", "--tokens-per-batch", 3000, "--max-steps", 2)
+    again = (*again, "--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--output", tmp_path / "out")
+    (tmp_path / "bart").rename(tmp_path / "moved")
+    code, _, err = ctxsim("train", "generator", *again, "--init", tmp_path / "moved")
+    assert code == 0, err
+    BartForConditionalGeneration(BartConfig.from_pretrained(tmp_path / "moved")).save_pretrained(tmp_path / "moved")
+    code, _, err = ctxsim("train", "generator", *again, "--init", tmp_path / "moved")
+    assert code == 2 and "was made by another run: inputs.init.xxh3_128 was" in err
     fixed = ("--chunks", corpus / "chunks", "--tokenizer", corpus / "tokenizer", "--direction", "left")
     code, _, err = ctxsim("train", "generator", *fixed, "--init", tmp_path / "other", "--output", tmp_path / "bad")
     assert code == 2 and "expected a tokenizer of 50 tokens for the checkpoint" in err

@@ -129,7 +129,7 @@ def test_a_surrogate_of_public_data_names_it(
     shutil.copy(folders / "ctxsim/surrogate-large/config.json", folder)
     made = json.loads((folder / "stage.json").read_text())["arguments"]
     made |= {"objective": objective, "fold": 3, "folds": 10}
-    inputs = {"data": {"name": data, "xxh3_128": "0"}, "init": "me/start"}
+    inputs = {"data": {"name": data, "xxh3_128": "0"}, "init": {"id": "me/start"}}
     rewrite_stage(folder, arguments=made, inputs=inputs, counts=counts)
     assert ctxsim("card", folder, "--overwrite")[0] == 0
     card = ModelCard.load(folder / "README.md")

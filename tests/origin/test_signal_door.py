@@ -10,15 +10,18 @@ import evaluate
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from planted import PlantedCorpus
+from safetensors.torch import load_file
 from small_harvest import harvest_words
 from tiny_surrogate import save_tiny
 from word_count_signal import NAME, WordCount
 
 from ctxsim_hf import SentenceEncoder
+from ctxsim_hf.encoder.find_surrogate import fingerprint
 from ctxsim_hf.origin import signals
 from ctxsim_hf.origin.settings import OriginSettings
-from ctxsim_hf.origin.signals import register_signal
+from ctxsim_hf.origin.signals import describe_encoder, register_signal
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.errors import UserError
 
@@ -164,6 +167,33 @@ def test_encoder(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
     (tmp_path / "origin/signals/encoder/model.safetensors").write_bytes(b"")
     with pytest.raises(UserError, match=r"model.safetensors' is damaged"):
         OriginSimilarity.from_pretrained(tmp_path / "origin")
+
+
+def test_an_encoder_of_which_not_all_is_copied(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
+    surrogate = save_tiny(tmp_path / "surrogate")
+    before = describe_encoder(surrogate)
+    torch.save(load_file(surrogate / "model.safetensors"), surrogate / "pytorch_model.bin")
+    assert describe_encoder(surrogate) == before, "it is not copied"
+    (surrogate / "model.safetensors").unlink()
+    words: list[Any] = ["index", "--chunks", planted / "chunks", "--generator", planted / "generator"]
+    code, _, err = ctxsim(*words, "--encoder", surrogate, "--output", tmp_path / "origin")
+    assert code == 2 and err.count("\n") == 1, err
+    assert "with weights in safetensors, but it needs other files, found pytorch_model.bin; open it with" in err
+    before_a_change = fingerprint(surrogate)
+    (surrogate / "pytorch_model.bin").write_bytes(b"other weights")
+    assert fingerprint(surrogate) != before_a_change
+
+
+def test_an_encoder_is_described_by_all_that_is_copied(tmp_path: Path) -> None:
+    surrogate = save_tiny(tmp_path / "surrogate")
+    described = [describe_encoder(surrogate)]
+    (surrogate / "results.json").write_text("{}")  # what `ctxsim evaluate` adds changes no vector
+    assert describe_encoder(surrogate) == described[0]
+    (surrogate / "2_Dense").mkdir()
+    for content in (b"some", b"other"):
+        (surrogate / "2_Dense/model.safetensors").write_bytes(content)
+        described.append(describe_encoder(surrogate))
+    assert len({each["xxh3_128"] for each in described}) == 3
 
 
 def test_what_is_no_encoder(ctxsim: Run, planted: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from ctxsim_hf.runtime.stage import Stage
 from ctxsim_hf.train import loop
 from ctxsim_hf.train.checkpoints import Progress, load_checkpoint
 from ctxsim_hf.train.loop import explain_memory_errors, learning_rate_factor
+from ctxsim_hf.train.loop_arguments import LoopArguments
 
 Run = Callable[..., tuple[int, str, str]]
 BIN = Path(sys.executable).parent
@@ -171,6 +172,12 @@ def test_killed_after_training_it_does_not_train_again(
         assert ctxsim(*command)[0] == 0
     for name in ("model.safetensors", "metrics.json", "history.json", "stage.json"):
         assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
+
+
+def test_no_learning_rate_is_invented(tmp_path: Path) -> None:
+    arguments = LoopArguments(output=str(tmp_path))
+    with pytest.raises(ValueError, match="expected a value that a preset or a default has filled, got None"):
+        loop.train(None, arguments, tmp_path, loop.make_accelerator(arguments))  # type: ignore[arg-type]
 
 
 def test_a_run_does_not_go_on_with_other_processes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.pretrained import explain_opening
+from ctxsim_hf.runtime.pretrained import check_safetensors, explain_opening
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 
 GGUF = "*.gguf"
@@ -46,7 +46,10 @@ def load_causal(
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if not any(name.endswith(CAUSAL_HEADS) for name in config.architectures or ()):
             raise ValueError(f"its config.json names the architectures {config.architectures}")
-        model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=dtype, trust_remote_code=False)
+        check_safetensors("a causal language model", folder)
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, config=config, dtype=dtype, use_safetensors=True, trust_remote_code=False
+        )
         return model.to(device).eval(), open_tokenizer(folder)
 
 

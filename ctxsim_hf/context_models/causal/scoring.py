@@ -141,8 +141,9 @@ class CausalContextModel(ContextModel):
     def _whole_ids(self, texts: list[str]) -> list[list[int]]:
         rows = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
         longest = max(map(len, rows)) + len(self._start)
-        limit = self.model.config.get_text_config().max_position_embeddings
-        if longest > limit:
+        # BLOOM, whose attention needs no positions, has no such limit.
+        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        if limit is not None and longest > limit:
             text = texts[max(range(len(rows)), key=lambda row: len(rows[row]))]
             raise UserError(f"the model reads {limit} tokens at most, but a text has {longest}: {text[:80]!r}")
         return [[*self._start, *row] for row in rows]

@@ -9,7 +9,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.registry import describe_context_model
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import locate
+from ctxsim_hf.runtime.fetch import hub_id
 from ctxsim_hf.runtime.validation import Count, Positive
 from ctxsim_hf.text.chunks import describe_chunks
 from ctxsim_hf.train.loop_arguments import LoopArguments
@@ -60,5 +60,4 @@ class ContextModelArguments(LoopArguments):
 
     def inputs(self, start: Path) -> dict[str, Any]:
         """Describe what is read, where `start` is the folder or the GGUF file that `init` stands for."""
-        name = {} if Path(locate(self.init)).exists() else {"id": self.init}  # on the Hub, for the card
-        return {"chunks": describe_chunks(self.chunks), "init": describe_context_model(start) | name}
+        return {"chunks": describe_chunks(self.chunks), "init": describe_context_model(start) | hub_id(self.init)}

@@ -4,7 +4,7 @@ accelerate launch -m ctxsim_hf.train.discriminator --chunks chunks --tokenizer t
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from ctxsim_hf.context_models.collators import SentenceCollator, Tensors, draw_n
 from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
 from ctxsim_hf.context_models.discriminator.configuration import HEADS, ContextDiscriminatorConfig
 from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
-from ctxsim_hf.runtime.presets import fill_from_preset
+from ctxsim_hf.runtime.presets import fill_from_preset, filled
 from ctxsim_hf.runtime.validation import Count, OneOf, Share
 from ctxsim_hf.train.batches import chunk_batches
 from ctxsim_hf.train.training_stage import run_training
@@ -36,6 +36,8 @@ class DiscriminatorArguments(ContextTrainingArguments):
     )
     dropout: Share = HfArg(default=0.1, help="Dropout on token embeddings and on the hidden layer of the head.")
 
+    marks: ClassVar[tuple[str, ...]] = ("pad_token",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         fill_from_preset(self, "discriminator")
@@ -53,9 +55,8 @@ class DiscriminatorTask:
 
     def __init__(self, arguments: DiscriminatorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
-        assert arguments.width is not None  # the preset filled it
         self.train, self.held_out = (
-            SentenceCollator(chunks, arguments.width, arguments.max_sentence_tokens, data.special)
+            SentenceCollator(chunks, filled(arguments.width), arguments.max_sentence_tokens, data.special)
             for chunks in (data.train, data.held_out)
         )
         self.model = ContextDiscriminatorModel(

@@ -11,6 +11,7 @@ from ctxsim_hf.context_models.generator_arguments import GeneratorArguments
 from ctxsim_hf.context_models.light.configuration import LightContextGeneratorConfig
 from ctxsim_hf.context_models.light.modeling import LightContextGeneratorModel, SentenceFactors
 from ctxsim_hf.context_models.terms import DIRECTIONS
+from ctxsim_hf.runtime.presets import filled
 from ctxsim_hf.train.batches import chunk_batches
 
 
@@ -20,7 +21,7 @@ class LightGeneratorTask:
     def __init__(self, arguments: GeneratorArguments, data: ContextData) -> None:
         self.arguments, self.data = arguments, data
         self.train, self.held_out = (
-            SentenceCollator(chunks, arguments.width or 1, arguments.max_sentence_tokens, data.special)
+            SentenceCollator(chunks, filled(arguments.width), arguments.max_sentence_tokens, data.special)
             for chunks in (data.train, data.held_out)
         )
         self.model = new_light_generator(arguments, data)

@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import (
 from ctxsim_hf.context_models.pretrained_seq2seq.templates import TEMPLATES
 from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE, ReadingSettings
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.pretrained import explain_opening
+from ctxsim_hf.runtime.pretrained import check_safetensors, explain_opening
 
 
 def load_seq2seq(folder: Path, device: str) -> PreTrainedModel:
@@ -20,11 +20,12 @@ def load_seq2seq(folder: Path, device: str) -> PreTrainedModel:
     with explain_opening("a seq2seq language model", folder):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         _check_architecture(config, folder)
+        check_safetensors("a seq2seq language model", folder)
         model, report = AutoModelForSeq2SeqLM.from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,
-            use_safetensors=True,  # the only weights that an origin copies
+            use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
         )

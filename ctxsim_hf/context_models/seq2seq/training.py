@@ -14,28 +14,13 @@ from ctxsim_hf.context_models.seq2seq.configuration import ContextGeneratorConfi
 from ctxsim_hf.context_models.seq2seq.modeling import ContextGeneratorModel
 from ctxsim_hf.context_models.seq2seq.windows import GeneratorCollator
 from ctxsim_hf.context_models.terms import DIRECTIONS
-from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder, locate
+from ctxsim_hf.runtime.presets import filled
 from ctxsim_hf.runtime.pretrained import open_config
-from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 from ctxsim_hf.text.tokenized import TokenizedChunks
 from ctxsim_hf.train.batches import length_batches
 
 EVALUATION_CONTEXTS = 1000
 CONTEXTS_PER_EVALUATION_BATCH = 50
-
-
-def find_tokenizer(arguments: GeneratorArguments) -> str:
-    """Return the folder of the tokenizer, that of `--init` where no other is named; refuse one that lacks marks."""
-    folder = arguments.tokenizer or str(fetch_folder(str(arguments.init), "a BART checkpoint"))
-    tokenizer = open_tokenizer(folder)
-    marks = ("bos_token", "pad_token", "eos_token")
-    if missing := [name for name in marks if getattr(tokenizer, name) is None]:
-        raise UserError(
-            f"a seq2seq generator needs a tokenizer with {', '.join(marks)}, that in {folder!r} has no "
-            f"{', '.join(missing)}; name another with --tokenizer"
-        )
-    return folder
 
 
 class DirectedBatch(NamedTuple):
@@ -59,7 +44,7 @@ class Seq2SeqGeneratorTask:
     def _collator(self, chunks: TokenizedChunks) -> GeneratorCollator:
         arguments, for_all = self.arguments, self.arguments.direction == "all"
         return GeneratorCollator(
-            chunks, arguments.width or 1, arguments.max_sentence_tokens, self.data.special, for_all
+            chunks, filled(arguments.width), arguments.max_sentence_tokens, self.data.special, for_all
         )
 
     def _new_model(self) -> ContextGeneratorModel:
@@ -70,14 +55,12 @@ class Seq2SeqGeneratorTask:
             "max_sentences": 2 * width + 1,
             "max_sentence_tokens": arguments.max_sentence_tokens,
         }
-        if arguments.init:
-            start = open_config(arguments.init)
-            if start.model_type not in ("bart", ContextGeneratorConfig.model_type):
-                raise UserError(f"--init must be a BART checkpoint, but {arguments.init!r} is a {start.model_type}")
-            check_vocabulary(start.vocab_size, self.data.tokenizer, f"the checkpoint {arguments.init!r}")
+        if arguments.start is not None:
+            vocab_size = open_config(arguments.start).vocab_size
+            check_vocabulary(vocab_size, self.data.tokenizer, f"the checkpoint {arguments.init!r}")
             # Checkpoints on the Hub are often in half precision, which loses the small steps of an optimizer.
             model: ContextGeneratorModel = ContextGeneratorModel.from_pretrained(
-                locate(arguments.init), dtype=torch.float32, **ours
+                arguments.start, dtype=torch.float32, **ours
             )
             return model
         special = self.data.special
@@ -94,7 +77,7 @@ class Seq2SeqGeneratorTask:
                 dropout=arguments.dropout,
                 # BART's 0.02 suits a width of 1024. A narrow model initialised like this needs thousands of steps
                 # before its decoder uses the source at all.
-                init_std=float(arguments.hidden_size or 1) ** -0.5,
+                init_std=filled(arguments.hidden_size) ** -0.5,
                 max_position_embeddings=(2 * width + 1) * (arguments.max_sentence_tokens + 1) + 1,
                 bos_token_id=special.bos,
                 pad_token_id=special.pad,
