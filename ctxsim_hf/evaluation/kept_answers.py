@@ -18,12 +18,17 @@ import numpy as np
 import xxhash
 
 from ctxsim_hf import __version__
+from ctxsim_hf.encoder.thresholds import THRESHOLDS_FILE
 from ctxsim_hf.evaluation.examples import Examples, PairExamples
+from ctxsim_hf.evaluation.report import WRITTEN
 from ctxsim_hf.evaluation.results import Answers
 from ctxsim_hf.evaluation.retrieval import Retrieval
 from ctxsim_hf.evaluation.systems import System, SystemResources
 from ctxsim_hf.runtime.checks import UNDER_WAY
 from ctxsim_hf.runtime.files import digest_file, writing
+
+# What an evaluation itself writes into the folder of a system, such as its report; no score depends on it.
+_WRITTEN = frozenset({*WRITTEN, THRESHOLDS_FILE})
 
 
 class KeptAnswers:
@@ -102,8 +107,9 @@ def _describe_system(system: System) -> list[Any]:
 
 
 def _describe_path(path: Path) -> Any:
-    """Return the digest of a file, or the sizes and times of change of all files of a folder."""
+    """Return the digest of a file, or the sizes and times of change of the files of a folder that shape its scores."""
     if path.is_file():
         return digest_file(path)
-    states = [(file, file.stat()) for file in sorted(path.rglob("*")) if file.is_file()]
-    return [[file.relative_to(path).as_posix(), state.st_size, state.st_mtime_ns] for file, state in states]
+    files = {file.relative_to(path): file for file in sorted(path.rglob("*")) if file.is_file()}
+    read = {name: files[name].stat() for name in files if name.name not in _WRITTEN and UNDER_WAY not in name.parts}
+    return [[name.as_posix(), state.st_size, state.st_mtime_ns] for name, state in read.items()]

@@ -82,7 +82,8 @@ class MiningArguments(Arguments):
 
     @contextlib.contextmanager
     def vectors(self, sentences: Sentences) -> Iterator[np.ndarray]:
-        """Encode sentences into a working folder beside the first output, or a temporary one; a killed run resumes."""
+        """Encode sentences into a working folder beside the first output, or a temporary one; a killed run resumes,
+        also if it was comparing already."""
         with tempfile.TemporaryDirectory() as scratch:
             first = self.output[0] if self.output else Path(scratch, "sentences")
             with WorkingFolder(f"{first}.vectors") as working:

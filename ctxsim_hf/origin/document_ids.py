@@ -16,7 +16,7 @@ from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.text.chunking import split_of
 from ctxsim_hf.text.chunks import SHARD_PATTERN
 
-PART = r"~\d+$"  # ends the id of a part of a long document
+PART = r"~([2-9]|[1-9]\d+)$"  # ends the id of a part of a long document, the first of which has none
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,10 @@ class DocumentIds:
     @cached_property
     def _ids(self) -> pa.ChunkedArray:
         """The document of each chunk, deleted ones included."""
-        return pa.chunked_array([part for s in self.version.segments for part in map_texts(s)["doc_id"].chunks])
+        return self._column("doc_id")
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        return pa.chunked_array([part for s in self.version.segments for part in map_texts(s)[name].chunks])
 
     def among(self, ids: pa.Array) -> list[str]:
         """Return those of these ids that documents have which are not deleted."""
@@ -37,13 +40,18 @@ class DocumentIds:
         return list(dict.fromkeys(self._ids.filter(pa.array(held)).to_pylist()))
 
     def chunks_of(self, ids: Sequence[str], held_out: float) -> np.ndarray:
-        """Return the chunks of documents, numbered through all segments; a part of a long document goes with it.
+        """Return the chunks of documents, numbered through all segments.
+
+        The parts of a long text file go with it. A part of a long row looks like a row of its own whose id ends in ~2,
+        so it must be named too.
 
         Args:
             ids (`Sequence[str]`): The ids. Documents may be deleted already; ids that none ever had are refused.
             held_out (`float`): Share of documents that were held out, and so have no chunks here.
         """
-        whole = pc.replace_substring_regex(self._ids, PART, "")
+        sources = self._column("source")  # of a text file and its parts, its id
+        without_part = pc.replace_substring_regex(self._ids, PART, "")
+        whole = pc.if_else(pc.equal(sources, self._ids), self._ids, without_part)
         found = {*pc.unique(self._ids).to_pylist(), *pc.unique(whole).to_pylist()}
         if unknown := [name for name in ids if name not in found and split_of(name, held_out) == "train"]:
             raise UserError(
@@ -51,7 +59,18 @@ class DocumentIds:
                 f"an id looks like {self._ids[0].as_py()!r}"
             )
         wanted = pa.array(list(ids))
-        return np.flatnonzero(pc.or_(pc.is_in(self._ids, wanted), pc.is_in(whole, wanted)).to_numpy())
+        named, with_parts = (pc.is_in(column, wanted).to_numpy() for column in (self._ids, whole))
+        self._refuse_unclear(with_parts & ~named & pc.not_equal(sources, whole).to_numpy())
+        return np.flatnonzero(named | with_parts)
+
+    def _refuse_unclear(self, chunks: np.ndarray) -> None:
+        """Refuse chunks, given as a mask, of what is either a part or a document of its own."""
+        chunks[self.version.deleted] = False
+        if unclear := pc.unique(self._ids.filter(pa.array(chunks))).to_pylist():
+            raise UserError(
+                f"{unclear[0]!r} may be a part of a document to delete or a document of its own ({len(unclear)} such "
+                "ids); name it too, and add it again if it is a document of its own"
+            )
 
 
 def chunk_ids(chunks: Path) -> pa.Array:

@@ -56,17 +56,17 @@ def run(arguments: SimilarityArguments) -> str:
     arguments.check()
     if arguments.pairs is None:
         return _compare_two(arguments, *arguments.sentences)
-    pairs = list(_read_pairs(arguments.pairs))
-    scores = _score_pairs(arguments, [first for first, _ in pairs], [second for _, second in pairs])
-    rows = [[*pair, *(f"{number:.6f}" for number in numbers)] for pair, numbers in zip(pairs, scores, strict=True)]
     if arguments.output is None:
-        return "\n".join([*("\t".join(row) for row in rows), f"{len(rows)} pairs"])
+        rows = list(_score_rows(arguments, list(_read_pairs(arguments.pairs))))
+        return "\n".join([*rows, f"{len(rows)} pairs"])
     if not is_pipe(arguments.pairs):
         refuse_same_file(arguments.pairs, arguments.output)
+    # Whether the output can be written shows before the pairs are scored, which may take hours.
     with writing_output(arguments.output) as path, path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines("\t".join(row) + "\n" for row in rows)
+        pairs = list(_read_pairs(arguments.pairs))
+        file.writelines(f"{row}\n" for row in _score_rows(arguments, pairs))
     what = "score" if arguments.surrogate else "score and spread"
-    return f"{len(rows)} pairs with {what} in {arguments.output}"
+    return f"{len(pairs)} pairs with {what} in {arguments.output}"
 
 
 def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str:
@@ -81,6 +81,13 @@ def _compare_two(arguments: SimilarityArguments, first: str, second: str) -> str
     if arguments.explain:
         return str(explanation)
     return f"{explanation.similarity:.4f}" + (f"\n{explanation.meaning}" if explanation.meaning else "")
+
+
+def _score_rows(arguments: SimilarityArguments, pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield each pair with its numbers, separated by tabs."""
+    scores = _score_pairs(arguments, [first for first, _ in pairs], [second for _, second in pairs])
+    for pair, numbers in zip(pairs, scores, strict=True):
+        yield "\t".join([*pair, *(f"{number:.6f}" for number in numbers)])
 
 
 def _score_pairs(arguments: SimilarityArguments, first: list[str], second: list[str]) -> Iterator[tuple[float, ...]]:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -52,13 +53,11 @@ def writing(path: Path, *, shared: bool = False) -> Iterator[Path]:
     owner = f".{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}" if shared or _many_writers.get() else ""
     temporary = path.with_name(f".{path.name}{owner}{TEMPORARY}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        _flush(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise _could_not_write(path, error) from error
+        with explain_write_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -73,19 +72,33 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}{TEMPORARY}")
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _flush(file)
-        temporary.rename(path)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise _could_not_write(path, error) from error
+        with explain_write_errors(path):
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _flush(file)
+            temporary.rename(path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@contextlib.contextmanager
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Turn the error of a library that could not write into `path`, as on a full disk, into a `UserError`."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if (reason := _write_error(error)) is None:
+            raise
+        raise UserError(
+            f"could not write {str(path)!r}: {reason}. What was finished is kept: "
+            "fix this and run the same command again to resume"
+        ) from error
 
 
 def move_folder(source: Path, target: Path) -> None:
@@ -202,8 +215,12 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _could_not_write(path: Path, error: OSError) -> UserError:
-    return UserError(
-        f"could not write {str(path)!r}: {error.strerror or error}. What was finished is kept: "
-        "fix this and run the same command again to resume"
-    )
+def _write_error(error: Exception) -> str | None:
+    """Return why a file could not be written, or None for an error that is about something else."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if system := re.search(r"([^:]+) \(os error \d+\)", str(error)):  # raised by safetensors or tokenizers
+        return system[1].strip()
+    if "inline_container" in str(error):  # torch does not say what the system said
+        return "torch failed in the middle of a file, as it does on a full disk"
+    return None

@@ -24,7 +24,7 @@ from ctxsim_hf import __version__
 from ctxsim_hf.runtime.arguments import StageArguments
 from ctxsim_hf.runtime.checks import ADDED_LATER, other_files
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import TEMPORARY, describe_file, seal, write_json, writing
+from ctxsim_hf.runtime.files import TEMPORARY, describe_file, explain_write_errors, seal, write_json, writing
 from ctxsim_hf.runtime.record import LOG_FILE, STAGE_FILE, check_stage, read_stage
 from ctxsim_hf.runtime.working import WorkingFolder
 
@@ -73,9 +73,12 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self.finished:
-            self.log("interrupted" if kind else "left unfinished")
-        self.working.__exit__(kind, error, traceback)
+        try:
+            if not self.finished:
+                with contextlib.suppress(UserError):  # on a full disk, it would hide the error that ended the run
+                    self.log("interrupted" if kind else "left unfinished")
+        finally:
+            self.working.__exit__(kind, error, traceback)
 
     def _prepare_folder(self) -> None:
         """Decide whether the run is finished, resumes or starts, and refuse a folder that was made differently."""
@@ -135,7 +138,8 @@ class Stage:
 
     def log(self, line: str) -> None:
         """Append a line with the time to stage.log, the only file that differs between equal runs."""
-        with (self.folder / LOG_FILE).open("a", encoding="utf-8") as file:
+        path = self.folder / LOG_FILE
+        with explain_write_errors(path), path.open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
 
     def finish(self, counts: Mapping[str, Any], **more: Any) -> None:

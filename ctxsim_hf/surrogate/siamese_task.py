@@ -147,7 +147,10 @@ def baseline_figures(data: SurrogateData) -> dict[str, float]:
     """Return the figures of two baselines on the validation pairs: the training mean, and TF-IDF."""
     labels = data.validation.labels.astype(np.float64)
     if not np.isfinite(labels).all() or np.ptp(labels) == 0:
-        raise UserError(f"expected different scores in the validation split, its {len(labels)} allow no correlation")
+        raise UserError(
+            f"expected different scores in the validation split, its {len(labels)} allow no correlation; "
+            "add pairs with other scores"
+        )
     mean = data.train.labels.mean(dtype=np.float64)
     figures = {"l2_of_the_mean": float(((mean - labels) ** 2).mean())}
     if data.tfidf is not None and np.ptp(data.tfidf) > 0:

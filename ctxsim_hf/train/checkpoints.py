@@ -14,7 +14,7 @@ from accelerate import Accelerator
 
 from ctxsim_hf.runtime.cache import check_digests, write_digests
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import explain_write_errors, read_json, write_json
 
 
 @dataclass
@@ -35,7 +35,8 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, progress: Progress, 
     """Save a checkpoint and remove all but the last `keep`. Every process must call it."""
     name = f"step-{progress.step:08d}"
     temporary = folder / f"{name}.tmp"
-    accelerator.save_state(str(temporary))
+    with explain_write_errors(folder / name):
+        accelerator.save_state(str(temporary))
     accelerator.wait_for_everyone()  # each process writes the states of its generators
     if accelerator.is_main_process:
         write_json(temporary / "progress.json", asdict(progress))

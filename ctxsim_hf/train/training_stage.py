@@ -11,7 +11,7 @@ from typing import Any
 from accelerate import Accelerator
 from transformers import TokenizersBackend
 
-from ctxsim_hf.runtime.files import read_json, write_json
+from ctxsim_hf.runtime.files import explain_write_errors, read_json, write_json
 from ctxsim_hf.runtime.processes import broadcast_from_main, enter_on_main_process
 from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.runtime.stage import Stage
@@ -49,8 +49,9 @@ def run_training(
         metrics = fit(task, arguments, stage.folder, accelerator)
         state_dict = accelerator.get_state_dict(task.model)  # gathered from every process
         if accelerator.is_main_process:
-            task.model.save_pretrained(stage.folder, state_dict=state_dict)
-            tokenizer.save_pretrained(stage.folder)
+            with explain_write_errors(stage.folder):
+                task.model.save_pretrained(stage.folder, state_dict=state_dict)
+                tokenizer.save_pretrained(stage.folder)
             write_json(stage.folder / METRICS_FILE, metrics)
 
     return run_on_all_processes(command, arguments, inputs, train_task, "checkpoints")

@@ -23,6 +23,7 @@ from tiny_language_model import save_tiny_llama
 from tiny_surrogate import save_tiny
 
 from ctxsim_hf.cli import main, parse_flags
+from ctxsim_hf.surrogate.labelled_file import MIN_PAIRS
 from ctxsim_hf.verbs import VERBS
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +132,8 @@ def test_blocks_run(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> 
         elif block.is_run and block.language == "bash":
             for words in block.commands:
                 run_command(words, monkeypatch)
+    for table in place.glob("to-label.tsv"):  # docs/find.md goes on to train on it
+        assert len(table.read_text("utf-8").splitlines()) > MIN_PAIRS
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_up import make_text
+from tiny_surrogate import save_tiny
 
 Run = Callable[..., tuple[int, str, str]]
 SYSTEMS = """
@@ -74,3 +76,34 @@ def test_other_data_are_asked_anew(
     for limit in (4, 4, 3):
         assert ctxsim(*words, data_root, "--output", tmp_path / "out", "--limit", limit)[0] == 130
     assert (tmp_path / "calls").read_text().split() == ["First", "Second", "Second", "First", "Second"]
+
+
+def test_what_an_evaluation_writes_into_a_surrogate_does_not_make_it_another(
+    ctxsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "later_systems.py").write_text(SYSTEMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "corpus").mkdir()
+    for number in range(20):
+        (tmp_path / f"corpus/{number}.txt").write_text(make_text(40, seed=number))
+    chunks, surrogate = tmp_path / "chunks", save_tiny(tmp_path / "surrogate")
+    assert ctxsim("chunk", "--corpus", tmp_path / "corpus", "--held-out", 0.5, "--output", chunks)[0] == 0
+    systems = (f"surrogate:{surrogate}", "python:later_systems:Second")
+    words = ("evaluate", *systems, "--label-free", "--chunks", chunks, "--limit", 20, "--save-thresholds")
+    (tmp_path / "kill").touch()
+
+    def killed() -> list[tuple[str, int]]:
+        """Return the answers that a killed run leaves, with their times."""
+        code, _, err = ctxsim(*words, "--output", surrogate)
+        assert code == 130, err
+        return [(path.name, path.stat().st_mtime_ns) for path in sorted((surrogate / "unfinished").iterdir())]
+
+    first = killed()
+    assert len(first) == 1 and (surrogate / "thresholds.json").exists()
+    assert killed() == first
+    (surrogate / "weights.json").write_text("{}")  # unlike a report, they shape the scores of a model
+    assert len(killed()) == 2
+    (tmp_path / "kill").unlink()
+    code, _, err = ctxsim(*words, "--output", surrogate)
+    assert code == 0, err
+    assert not (surrogate / "unfinished").exists()

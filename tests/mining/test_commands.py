@@ -1,15 +1,18 @@
 """`ctxsim duplicates` and `ctxsim cluster`: what they read, find, write and refuse."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 from tiny_surrogate import mixed_sentences, save_tiny
 
 import ctxsim_hf
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.evaluation.own_pairs import load_pairs
+from ctxsim_hf.mining import duplicates
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.working import WorkingFolder
 
@@ -139,3 +142,38 @@ def test_too_few_sentences(surrogate: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text("Too short.\nOnly one that is long enough.\n")
     with pytest.raises(UserError, match="expected two different sentences of 4 words or more, found 1"):
         ctxsim_hf.cluster(surrogate, input=tmp_path / "few.txt")
+
+
+def test_killed_while_comparing_it_does_not_encode_again(
+    surrogate: Path, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, folder = tmp_path / "pairs.tsv", Path(shutil.copytree(surrogate, tmp_path / "encoder"))
+    vectors = tmp_path / "pairs.tsv.vectors.ctxsim-partial/output/vectors.npy"
+
+    def find() -> None:
+        ctxsim_hf.find_duplicates(folder, input=lines, threshold=0.9, output=output)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def encoded() -> int:
+        """Return when the vectors were written that a killed run compared."""
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(duplicates, "mine_pairs", interrupt)
+            find()
+        return vectors.stat().st_mtime_ns
+
+    first = encoded()
+    assert encoded() == first
+    whole = vectors.read_bytes()
+    vectors.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # damaged
+    damaged = vectors.stat().st_mtime_ns
+    assert encoded() != damaged and vectors.read_bytes() == whole
+    lines.write_text("\n".join(reversed(SENTENCES)))
+    assert encoded() and vectors.read_bytes() != whole, "other sentences"
+    other = vectors.read_bytes()
+    tensors = load_file(folder / "model.safetensors")
+    save_file({name: 2 * tensor for name, tensor in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+    assert encoded() and vectors.read_bytes() != other, "other weights"
+    find()
+    assert output.exists() and not vectors.parents[1].exists()

@@ -12,7 +12,7 @@ from tiny_surrogate import save_tiny
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.mining.pairs_to_label import JudgedPairs, choose_pairs
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.surrogate.labelled_file import LabelledFile
+from ctxsim_hf.surrogate.labelled_file import MIN_PAIRS, LabelledFile
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -48,16 +48,17 @@ def fill(table: Path, label: Callable[[dict[str, str]], str]) -> list[dict[str, 
 
 
 def test_there_and_back(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
-    """The table goes to a person, who labels all but one pair, and comes back as a better surrogate."""
+    """The table goes to a person, who labels all but one pair, the fewest that train, and comes back as a better
+    surrogate."""
     table, surrogate = tmp_path / "pairs.tsv", save_tiny(tmp_path / "surrogate")
     words = ("label", "--origin", planted / "origin", "--surrogate", surrogate, "--output", table)
-    code, out, err = ctxsim(*words, "--number", 40, "--candidates", 900)
+    code, out, err = ctxsim(*words, "--number", 51, "--candidates", 900)
     assert code == 0, err
-    assert out.startswith("40 of 900 pairs, those about which words, contexts, surrogate disagree most")
+    assert out.startswith("51 of 900 pairs, those about which words, contexts, surrogate disagree most")
     rows = fill(table, lambda row: str(len(row["sentence1"]) % 6))
     assert list(rows[0]) == ["sentence1", "sentence2", "label", "similarity", "spread", "disagreement"]
     sentences = [row[name] for row in rows for name in ("sentence1", "sentence2")]
-    assert len(set(sentences)) == len(sentences) == 80 and not any(row["label"] for row in rows)
+    assert len(set(sentences)) == len(sentences) == 102 and not any(row["label"] for row in rows)
     assert ctxsim(*words)[0] == 2, "labels are never overwritten"
     text = table.read_text().splitlines()
     first = text[1].split("\t")
@@ -68,7 +69,7 @@ def test_there_and_back(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
     code, _, err = ctxsim(*words, *steps, "--output", trained)
     assert code == 0, err
     record = json.loads((trained / "stage.json").read_text())
-    assert record["inputs"]["data"]["labels"] == 39 and record["inputs"]["data"]["name"] == "pairs.tsv"
+    assert record["inputs"]["data"]["labels"] == MIN_PAIRS and record["inputs"]["data"]["name"] == "pairs.tsv"
     labels = np.array([len(row["sentence1"]) % 6 for row in rows[1:]]) / 5
     errors = [
         np.mean((SentenceEncoder.from_pretrained(folder).similarity(sentences[2::2], sentences[3::2]) - labels) ** 2)
@@ -82,7 +83,8 @@ def test_there_and_back(ctxsim: Run, planted: Path, tmp_path: Path) -> None:
     [
         ("sentence1\tlabel\na\t1\n", "expected a column 'sentence2' in"),
         ("sentence1\tsentence2\tlabel\na\tb\t1\tc\n", "line 2: expected 3 columns, got 4"),
-        ("sentence1\tsentence2\tlabel\na\tb\t\n", "expected at least 10 labels in .*, found 0"),
+        ("sentence1\tsentence2\tlabel\na\tb\t\n", "expected at least 50 different pairs with a label in .*, found 0"),
+        ("sentence1\tsentence2\tlabel\n" + "a\tb\t1\nb\ta\t2\n" * 50, "found 1; label more pairs"),
         ("sentence1\tsentence2\tlabel\n" + "a\tb\t6\n" * 10, "line 2: expected a label from 0 to 5, got '6'"),
         ("sentence1\tsentence2\tlabel\n" + "a\tb\tyes\n" * 10, "expected a label from 0 to 5, got 'yes'"),
     ],
@@ -94,9 +96,9 @@ def test_a_table_that_cannot_be_learned(tmp_path: Path, content: str, message: s
 
 
 def test_commas_and_grades_between(tmp_path: Path) -> None:
-    rows = "".join(f"one {number}\ttwo {number}\t{grade}\n" for number, grade in enumerate(["2,5", "0", "5.0"] * 4))
+    rows = "".join(f"one {number}\ttwo {number}\t{grade}\n" for number, grade in enumerate(["2,5", "0", "5.0"] * 17))
     (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tlabel\n" + rows)
-    assert LabelledFile.read(tmp_path / "pairs.tsv").pairs["label"].to_pylist() == [2.5, 0, 5] * 4
+    assert LabelledFile.read(tmp_path / "pairs.tsv").pairs["label"].to_pylist() == [2.5, 0, 5] * 17
 
 
 @pytest.mark.parametrize(

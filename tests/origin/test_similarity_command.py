@@ -1,7 +1,7 @@
 """`ctxsim similarity` by a surrogate; by an origin see origin/test_similarity.py."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from tiny_surrogate import mixed_sentences, save_tiny
 
 from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.encoder.thresholds import Thresholds
+from ctxsim_hf.origin import similarity_command
 from ctxsim_hf.origin.settings import OriginSettings
 
 Run = Callable[..., tuple[int, str, str]]
@@ -32,6 +33,30 @@ def test_two_sentences_and_a_file_of_pairs(ctxsim: Run, surrogate: Path, tmp_pat
     rows = [line.split("\t") for line in (tmp_path / "scored.tsv").read_text().splitlines()]
     assert [row[:2] for row in rows] == [list(pair) for pair in zip(first, second, strict=True)]
     assert [float(row[2]) for row in rows] == pytest.approx(scores.tolist(), abs=2e-6)
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_scored(ctxsim: Run, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a\tb\n")
+    for output, message in ((tmp_path, "is a folder"), (pairs, "is read and would be overwritten")):
+        code, _, err = ctxsim("similarity", "--surrogate", "nowhere", "--pairs", pairs, "--output", output)
+        assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_scores_are_written_as_they_come(ctxsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs, scored = tmp_path / "pairs.tsv", tmp_path / "scored.tsv"
+    pairs.write_text("a\tb\n" * 10_000)
+    sizes = []
+
+    def scores(*_: object) -> Iterator[tuple[float]]:
+        for _pair in range(10_000):
+            sizes.append((tmp_path / "scored.tsv.ctxsim-partial/output").stat().st_size)
+            yield (0.5,)
+
+    monkeypatch.setattr(similarity_command, "_score_pairs", scores)
+    code, out, err = ctxsim("similarity", "--surrogate", "s", "--pairs", pairs, "--output", scored)
+    assert (code, out) == (0, f"10000 pairs with score in {scored}\n"), err
+    assert sizes[0] == 0 < sizes[-1] < scored.stat().st_size
 
 
 def test_what_a_score_means(ctxsim: Run, surrogate: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Files and folders are whole or absent, and what the cache holds is made once."""
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -8,12 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from huggingface_hub import constants
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, models
 
 from ctxsim_hf.runtime import files
 from ctxsim_hf.runtime.cache import cached_folder
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import many_writers, read_json, whole_folder, write_json, writing
+
+MAX_BYTES = 100_000
 
 
 @pytest.fixture
@@ -26,6 +32,15 @@ def hf_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     files.cache_root.cache_clear()
 
 
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may be larger than `MAX_BYTES`, so that writing fails as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_BYTES, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
     # Every write to it fails with the real error of a full disk.
     (tmp_path / ".a.txt.ctxsim-tmp").symlink_to("/dev/full")
@@ -34,6 +49,22 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
         writing(tmp_path / "a.txt") as path,
     ):
         path.write_text("hello" * 1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_whichever_library_writes(tmp_path: Path, small_files: None) -> None:
+    tokenizer = Tokenizer(models.WordLevel({f"word {number}": number for number in range(MAX_BYTES // 10)}, "word 0"))
+    tensors = {"a": torch.zeros(MAX_BYTES)}
+    for write, reason in (
+        (lambda path: path.write_bytes(bytes(2 * MAX_BYTES)), "File too large"),
+        (lambda path: save_file(tensors, path), "File too large"),
+        (lambda path: torch.save(tensors, path), "torch failed in the middle of a file"),
+        (lambda path: tokenizer.save(str(path)), "File too large"),
+    ):
+        with pytest.raises(UserError, match=f"could not write .*/a': {reason}"), writing(tmp_path / "a") as path:
+            write(path)
+    with pytest.raises(RuntimeError, match="of its own"), writing(tmp_path / "a"):
+        raise RuntimeError("of its own")
     assert list(tmp_path.iterdir()) == []
 
 

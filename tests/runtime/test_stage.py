@@ -65,6 +65,20 @@ def test_other_arguments_are_refused_with_both_values_unless_overwritten(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_log_that_cannot_be_written_does_not_hide_the_error_or_keep_the_lock(tmp_path: Path) -> None:
+    arguments = Arguments(output=str(tmp_path / "out"))
+    with pytest.raises(ValueError, match="what went wrong"), Stage("toy", arguments, {"corpus": "x"}) as stage:
+        with stage.writing("first") as path:
+            path.write_text("1")
+        (stage.folder / "stage.log").unlink()
+        (stage.folder / "stage.log").symlink_to("/dev/full")  # every write to it fails as on a full disk
+        raise ValueError("what went wrong")
+    with pytest.raises(UserError, match=r"could not write .*stage.log': No space left on device"):
+        make(tmp_path / "out")
+    (stage.folder / "stage.log").unlink()
+    make(tmp_path / "out")
+
+
 def test_an_interrupted_run_goes_on_from_its_finished_files(tmp_path: Path) -> None:
     arguments = Arguments(output=str(tmp_path / "out"))
     with pytest.raises(KeyboardInterrupt), Stage("toy", arguments, {"corpus": "x"}) as stage:

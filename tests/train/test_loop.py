@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -174,10 +175,39 @@ def test_killed_after_training_it_does_not_train_again(
         assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
 
 
+<<<<<<< HEAD
 def test_no_learning_rate_is_invented(tmp_path: Path) -> None:
     arguments = LoopArguments(output=str(tmp_path))
     with pytest.raises(ValueError, match="expected a value that a preset or a default has filled, got None"):
         loop.train(None, arguments, tmp_path, loop.make_accelerator(arguments))  # type: ignore[arg-type]
+=======
+@pytest.mark.parametrize(
+    ("share", "every", "reason"),
+    [
+        (0.9, 6, "File too large"),  # safetensors
+        (1.1, 6, "torch failed in the middle of a file"),  # the state of the optimizer is larger than the weights
+        (0.9, 100, "File too large"),  # no checkpoint, but the model
+    ],
+)
+def test_a_disk_that_is_full_is_said_in_one_line(
+    ctxsim: Run, corpus: Path, undisturbed: Path, tmp_path: Path, share: float, every: int, reason: str
+) -> None:
+    limit = int(share * len(weights(undisturbed)))
+    command = [*words(corpus, tmp_path / "out", "--max-steps", 40), "--checkpoint-every", str(every)]
+    full = subprocess.run(
+        [BIN / "ctxsim", *command],
+        capture_output=True,
+        text=True,
+        env=ON_CPUS,
+        # No file may be larger, so that writing fails as it does without space.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert full.returncode == 2 and "Traceback" not in full.stderr, full.stderr
+    assert full.stderr.count("could not write") == 1 and f": {reason}" in full.stderr
+    assert "run the same command again to resume" in full.stderr
+    assert ctxsim(*command)[0] == 0
+    assert weights(tmp_path / "out") == weights(undisturbed)
+>>>>>>> review-b
 
 
 def test_a_run_does_not_go_on_with_other_processes(tmp_path: Path) -> None:

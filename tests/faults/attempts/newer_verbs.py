@@ -179,10 +179,10 @@ def _labelled(place: Place, rows: list[str], head: str = "sentence1\tsentence2\t
     return place.run(*words, "--labelled", path, "--output", place.here / "out").splitlines()[-1]
 
 
-ROWS = [f"One sentence of {n}.\tAnother of {n}.\t{n % 5}" for n in range(30)]
+ROWS = [f"One sentence of {n}.\tAnother of {n}.\t{n % 5}" for n in range(60)]
 for what, rows, head, refusal in (
-    ("a label `nan`", [*ROWS, "a\tb\tnan"], None, "line 32: expected a label from 0 to 5, got 'nan'"),
-    ("a label 7", [*ROWS, "a\tb\t7"], None, "line 32: expected a label from 0 to 5, got '7'"),
+    ("a label `nan`", [*ROWS, "a\tb\tnan"], None, "line 62: expected a label from 0 to 5, got 'nan'"),
+    ("a label 7", [*ROWS, "a\tb\t7"], None, "line 62: expected a label from 0 to 5, got '7'"),
     (
         "a column label in front, and a row that is cut",
         ["3", *["1\ta\tb"] * 20],
