@@ -175,12 +175,12 @@ def test_killed_after_training_it_does_not_train_again(
         assert (tmp_path / "out" / name).read_bytes() == (undisturbed / name).read_bytes(), name
 
 
-<<<<<<< HEAD
 def test_no_learning_rate_is_invented(tmp_path: Path) -> None:
     arguments = LoopArguments(output=str(tmp_path))
     with pytest.raises(ValueError, match="expected a value that a preset or a default has filled, got None"):
         loop.train(None, arguments, tmp_path, loop.make_accelerator(arguments))  # type: ignore[arg-type]
-=======
+
+
 @pytest.mark.parametrize(
     ("share", "every", "reason"),
     [
@@ -207,7 +207,6 @@ def test_a_disk_that_is_full_is_said_in_one_line(
     assert "run the same command again to resume" in full.stderr
     assert ctxsim(*command)[0] == 0
     assert weights(tmp_path / "out") == weights(undisturbed)
->>>>>>> review-b
 
 
 def test_a_run_does_not_go_on_with_other_processes(tmp_path: Path) -> None:
