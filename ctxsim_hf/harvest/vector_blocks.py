@@ -106,7 +106,7 @@ class VectorBlocks(FileBlocks):
         """Compute the dense vectors of one file and write it."""
         texts = self._texts(self._parts[name])
         with torch_threads(self.num_threads):
-            dense = [part for part in self._scaled(texts) if not issparse(part)]
+            dense = self._scaled(texts, sparse=False)
         write_dense(self.folder / name, texts, np.hstack([np.zeros((len(texts), 0), np.float32), *dense]))
 
     def _texts(self, numbers: np.ndarray) -> list[str]:
@@ -124,15 +124,16 @@ class VectorBlocks(FileBlocks):
         counts = {}
         for split in self.sentences:
             texts, dense = read_dense(vector_files(self.folder, split))
-            sparse = [csr_array(part, dtype=np.float32) for part in self._scaled(texts, sparse_only=True)]
+            sparse = [csr_array(part, dtype=np.float32) for part in self._scaled(texts, sparse=True)]
             write_rest(self.folder, split, dense, csr_array(hstack([csr_array((len(texts), 0)), *sparse], "csr")))
             counts[split] = len(texts)
         return {"sentences": counts, "shares": self.origin.shares, "dense_size": dense.shape[1]}
 
-    def _scaled(self, texts: Sequence[str], sparse_only: bool = False) -> list[Any]:
-        """Return the vectors of each signal times the root of its share, so that dot products add up to the mean."""
+    def _scaled(self, texts: Sequence[str], sparse: bool) -> list[Any]:
+        """Return the vectors of the signals whose vectors are sparse, or of the others. They are scaled by the root of
+        the share of the signal, so that dot products add up to the mean."""
         origin = self.origin
-        names = [name for name in origin.signals if not sparse_only or self._is_sparse[name]]
+        names = [name for name in origin.signals if self._is_sparse[name] == sparse]
         return [origin.signals[name].vectors(texts) * origin.shares[name] ** 0.5 for name in names]  # type: ignore[attr-defined]
 
     @cached_property

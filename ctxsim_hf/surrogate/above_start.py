@@ -70,7 +70,7 @@ def train_above_start(
         task.model.load_state_dict(load_file(folder / KEPT, device=str(accelerator.device)))
         if kept.is_start and accelerator.is_main_process:
             tqdm.write("no weights beat the start on validation, so the start is what is written", file=sys.stderr)
-    step = _step_of(kept, task.headline, folder) if accelerator.is_main_process else 0
+    step = _step_of(kept, task.headline, folder, judged.keeps_best) if accelerator.is_main_process else 0
     starts = {f"{name}_start": value for name, value in judged.start.figures.items()}
     return {**metrics, **kept.figures, **starts, **kept.gain, "kept_step": step}
 
@@ -82,11 +82,11 @@ def _leave(task: Any, arguments: SurrogateArguments, folder: Path, accelerator: 
     return {"steps": 0, "tokens": 0}
 
 
-def _step_of(kept: Kept, name: str, folder: Path) -> int:
-    """Return the step of the weights that were kept, 0 for the start."""
+def _step_of(kept: Kept, name: str, folder: Path, keeps_best: bool) -> int:
+    """Return the step of the weights that were kept, 0 for the start. Of equal evaluations, the first is the best."""
     history = read_json(folder / "history.json")
     steps = [row["step"] for row in history if row.get(f"eval/{name}") == kept.figures[name]]
-    return 0 if kept.is_start or not steps else int(steps[0])
+    return 0 if kept.is_start or not steps else int(steps[0 if keeps_best else -1])
 
 
 class JudgedTask:

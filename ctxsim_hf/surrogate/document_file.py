@@ -62,7 +62,7 @@ class DocumentFile:
 
     def _rows(self, raw: IO[bytes]) -> Iterator[Row]:
         if self.path.endswith(".parquet"):
-            return parquet_rows(raw, self.path, lambda: 0)
+            return parquet_rows(raw, self.path, lambda: 0, columns=[self.text_column, "id", "title"])
         stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if self.path.endswith(".gz") else raw
         return json_rows(stream, self.path, lambda: 0)
 
@@ -73,7 +73,7 @@ class DocumentFile:
         if self.text_column not in values:
             raise UserError(
                 f"{row.place}: expected a column {self.text_column!r} with the text (--text-column), found "
-                f"{', '.join(sorted(values))}"
+                f"{row.column_names}"
             )
         text: Any = values[self.text_column]
         if not isinstance(text, str):

@@ -35,6 +35,11 @@ class Columns:
     id: str = "id"
     kept: Sequence[str] = ()
 
+    @property
+    def names(self) -> list[str]:
+        """All of them."""
+        return [self.text, self.id, *self.kept]
+
 
 def documents_in_text(stream: IO[bytes], source: str, columns: Columns, limit: int) -> Found:
     """Yield the document of a text file, or its parts of at most `limit` characters, all with row number 0."""
@@ -56,11 +61,12 @@ def documents_in_text(stream: IO[bytes], source: str, columns: Columns, limit: i
 
 def documents_in_rows(rows: Iterator[Row], source: str, columns: Columns, limit: int) -> Found:
     """Yield a document for each row, or its parts of at most `limit` characters."""
-    for place, number, values in rows:
+    for row in rows:
+        place, number, values, _ = row
         if isinstance(values, BadDocument):
             yield number, 0, values
             continue
-        if bad := _check_row(values, place, columns):
+        if bad := _check_row(row, values, columns):
             yield number, 0, bad
             continue
         try:
@@ -82,12 +88,13 @@ def clean(text: str) -> tuple[str, int]:
     return UNPRINTABLE.subn(" ", text)
 
 
-def _check_row(values: Mapping[str, Any], place: str, columns: Columns) -> BadDocument | None:
+def _check_row(row: Row, values: Mapping[str, Any], columns: Columns) -> BadDocument | None:
+    place = row.place
     for name in (columns.text, *columns.kept):
         if name not in values:
             flag = "--text-column" if name == columns.text else "--keep-columns"
             return BadDocument(
-                place, "no such column", f"expected a column {name!r} ({flag}), found {', '.join(sorted(values))}"
+                place, "no such column", f"expected a column {name!r} ({flag}), found {row.column_names}"
             )
     text = values[columns.text]
     if text is None:

@@ -164,9 +164,10 @@ class Reader:
                 if file.suffix == ".txt" or file.suffixes[-2:] == [".txt", ".gz"]:
                     yield from documents_in_text(stream, source, columns, limit)
                 else:
-                    parquet = file.suffix == ".parquet"
-                    read = parquet_rows if parquet else json_rows
-                    rows = read(raw if parquet else stream, file, first_row, corpus.max_bytes)
+                    if file.suffix == ".parquet":
+                        rows = parquet_rows(raw, file, first_row, corpus.max_bytes, columns.names)
+                    else:
+                        rows = json_rows(stream, file, first_row, corpus.max_bytes)
                     yield from documents_in_rows(rows, source, columns, limit)
             except GZIP_ERRORS as error:
                 yield _END, 0, BadDocument(str(file), "damaged gzip", f"expected a whole gzip file: {error}")

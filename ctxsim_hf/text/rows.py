@@ -8,9 +8,9 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,6 +42,12 @@ class Row(NamedTuple):
     place: str
     number: int  # from 1; blank lines count
     values: Mapping[str, Any] | BadDocument
+    columns: Sequence[str] = ()  # all of the file, where only some were read
+
+    @property
+    def column_names(self) -> str:
+        """The names of all columns, for an error message."""
+        return ", ".join(sorted(self.columns or cast(Mapping[str, Any], self.values)))
 
 
 def json_rows(stream: IO[bytes], path: object, first_row: FirstRow, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Row]:
@@ -67,9 +73,26 @@ def json_rows(stream: IO[bytes], path: object, first_row: FirstRow, max_bytes: i
             yield Row(place, number, values)
 
 
-def parquet_rows(raw: IO[bytes], path: object, first_row: FirstRow, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Row]:
-    """Yield the rows of a parquet file. A group of rows that cannot be read is one bad row."""
+def parquet_rows(
+    raw: IO[bytes],
+    path: object,
+    first_row: FirstRow,
+    max_bytes: int = MAX_LINE_BYTES,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of a parquet file. A group of rows that cannot be read is one bad row.
+
+    Args:
+        raw (`IO[bytes]`): The file.
+        path (`object`): Its path, which is only shown.
+        first_row (`Callable`): Returns the number of the first row that is wanted.
+        max_bytes (`int`): A group whose rows have more on average is bad.
+        columns (`Sequence[str]`, *optional*): The columns to read, of those that are there: others may hold images or
+            vectors. None reads all.
+    """
     file = pq.ParquetFile(raw)
+    names = file.schema_arrow.names
+    read = names if columns is None else [name for name in names if name in columns]
     before = 0
     for group in range(file.num_row_groups):
         about, number = file.metadata.row_group(group), before
@@ -79,8 +102,9 @@ def parquet_rows(raw: IO[bytes], path: object, first_row: FirstRow, max_bytes: i
                     place = f"{path}, row {before + 1}"
                     yield Row(place, before + 1, too_long(place, max_bytes))
                 else:
-                    for batch in file.iter_batches(batch_size=256, row_groups=[group]):
-                        yield from _batch_rows(batch, path, number, first_row)
+                    for batch in file.iter_batches(batch_size=256, row_groups=[group], columns=read):
+                        for row in _batch_rows(batch, path, number, first_row):
+                            yield row._replace(columns=names)
                         number += len(batch)
             except PARQUET_ERRORS as error:
                 place = f"{path}, row {number + 1}"

@@ -2,7 +2,7 @@
 learns them, and both end with the same bytes whatever stopped them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,11 @@ from ctxsim_hf.harvest.nearest import nearest
 from ctxsim_hf.harvest.teacher_vectors import TeacherVectors
 from ctxsim_hf.harvest.vector_blocks import vector_split_of
 from ctxsim_hf.origin.similarity import OriginSimilarity
+from ctxsim_hf.runtime.record import read_counts
 from ctxsim_hf.surrogate.labels import LabelMap
 from ctxsim_hf.surrogate.teacher_data import TeacherCollator, VectorFolder
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
+from ctxsim_hf.text.letters import LetterCosine
 from ctxsim_hf.text.marks import Marks
 from ctxsim_hf.train import loop
 
@@ -45,6 +47,23 @@ def vectors(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("vectors") / "vectors"
     assert main(vector_words(origin, output)) == 0
     return output
+
+
+def test_no_block_computes_sparse_vectors(
+    ctxsim: Run, origin: Path, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are computed once for each split, when the blocks are merged."""
+    asked, compute = [], LetterCosine.vectors
+
+    def vectors_of(signal: LetterCosine, sentences: Sequence[str]) -> csr_array:
+        asked.append(len(sentences))
+        return compute(signal, sentences)
+
+    monkeypatch.setattr(LetterCosine, "vectors", vectors_of)
+    assert ctxsim(*vector_words(origin, tmp_path / "out"))[0] == 0
+    assert asked[-2:] == list(read_counts(tmp_path / "out")["sentences"].values()) == [200, 20]
+    assert 60 not in asked, "the sentences of a block"
+    assert contents(tmp_path / "out") == contents(vectors)
 
 
 def train_words(vectors: Path, output: Path, *flags: object) -> list[str]:

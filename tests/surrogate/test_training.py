@@ -185,6 +185,18 @@ def test_a_start_that_is_not_beaten_is_what_is_written(
     assert found["last"]["gain"] < 0 and found["last"]["gain_low"] <= found["last"]["gain"]
 
 
+def test_of_equal_evaluations_the_last_is_the_one_that_keep_last_keeps(
+    ctxsim: Run, pairs: Path, trained: Path, tmp_path: Path
+) -> None:
+    flags = ["--init", trained, "--pairs", pairs, "--learning-rate", 1e-30, "--max-steps", 6, "--keep", "last"]
+    sizes = ["--tokens-per-batch", 600, "--max-sentence-tokens", 30, "--eval-every", 2, "--log-every", 2]
+    code, _, err = ctxsim("train", "surrogate", *flags, *sizes, "--output", tmp_path / "out")
+    assert code == 0, err
+    history = json.loads((tmp_path / "out/history.json").read_text())
+    assert len({row["eval/spearman"] for row in history if "eval/spearman" in row}) == 1
+    assert metrics(tmp_path / "out")["kept_step"] == 6
+
+
 def test_a_surrogate_that_learned_says_by_how_much(trained: Path) -> None:
     found = metrics(trained)
     assert 0 < found["gain_low"] <= found["gain"] <= found["gain_high"] and found["kept_step"] in (30, 60)

@@ -51,6 +51,17 @@ def test_the_last_ending_counts(tmp_path: Path) -> None:
     assert texts == ["First text.", "Zweiter Text – ja."]
 
 
+def test_columns_of_parquet_that_nobody_asked_for_are_not_read(tmp_path: Path) -> None:
+    """Their bytes may be damaged, or not text, without harm; an error still names them."""
+    path, rows = tmp_path / "d.parquet", pa.Table.from_pylist(ROWS)
+    photos = pa.array([b"\xff\xfe photo"] * len(ROWS)).cast(pa.string(), safe=False)
+    pq.write_table(rows.append_column("photo", photos), path)
+    assert [found.doc_id for found in read(path, kept=["title"]) if isinstance(found, Document)] == ["d/one", "d/two"]
+    for columns, flag in (({"text": "caption"}, "--text-column"), ({"kept": ["caption"]}, "--keep-columns")):
+        messages = [found.message for found in read(path, **columns) if isinstance(found, BadDocument)]
+        assert messages == [f"expected a column 'caption' ({flag}), found id, photo, text, title"] * len(ROWS)
+
+
 @pytest.mark.parametrize("ending", [".txt", ".txt.gz"])
 def test_text_files_in_a_folder(tmp_path: Path, ending: str) -> None:
     (tmp_path / "novels/part").mkdir(parents=True)
