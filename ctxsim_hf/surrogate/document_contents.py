@@ -39,8 +39,9 @@ class DocumentContents:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read the index.json of a folder; refuse that of an index of sentences."""
+        left = data_folders(folder)  # first, since another run may write index.json and then data
         about = read_about(folder)
-        if not about and (left := data_folders(folder)):
+        if left and not about:
             has = f"{str(folder)!r} has {left[0].name} but no {INDEX_FILE}"
             raise UserError(f"{has}; choose another --index, or remove what is left of a damaged one")
         if about and about.get("kind") != KIND:

@@ -71,9 +71,11 @@ class SearchIndex:
 
     def _read(self) -> dict[str, Any]:
         """Return index.json, or an empty dictionary if there is no index; refuse a damaged one."""
+        # Files first, since another run may write index.json and then them.
+        left = [name for name in FILES if (self.folder / name).exists()]
         about = read_sealed(self.folder / INDEX_FILE, REMEDY)
         if not about:
-            if left := [name for name in FILES if (self.folder / name).exists()]:
+            if left:
                 raise UserError(f"{str(self.folder)!r} has {left[0]} but no {INDEX_FILE}; {REMEDY}")
             return {}
         if "added" not in about:

@@ -16,7 +16,7 @@ from tiny_surrogate import mixed_sentences
 from ctxsim_hf import DocumentIndex, SearchDocument, SentenceEncoder
 from ctxsim_hf.evaluation.bm25 import bm25_vectors
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.surrogate import document_index
+from ctxsim_hf.surrogate import document_contents, document_index
 from ctxsim_hf.surrogate.document_file import DocumentFile
 
 Run = Callable[..., tuple[int, str, str]]
@@ -41,6 +41,20 @@ def stored(encoder: SentenceEncoder, tmp_path_factory: pytest.TempPathFactory) -
     index.add(documents()[:20])
     index.add(documents()[20:])
     return folder
+
+
+def test_an_index_that_another_run_has_just_begun_is_not_damaged(
+    encoder: SentenceEncoder, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other run writes index.json first, then data, whatever this one has looked at already."""
+    look = document_contents.data_folders
+
+    def look_while_it_is_written(folder: Path) -> list[Path]:
+        shutil.copytree(stored, folder)
+        return look(folder)
+
+    monkeypatch.setattr(document_contents, "data_folders", look_while_it_is_written)
+    assert len(DocumentIndex(tmp_path / "index", encoder)) == 30
 
 
 def test_the_best_sentence_decides_without_words(encoder: SentenceEncoder, stored: Path) -> None:
