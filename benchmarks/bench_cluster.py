@@ -1,8 +1,9 @@
 """What a second worker of datatrove's local executor brings: harvesting in pairs, the stage that takes longest.
 
-    python -m benchmarks.bench_cluster [--chunks DIR] [--pairs 6000]        (default: the demo corpus)
+    python -m benchmarks.bench_cluster [--chunks DIR] [--pairs 16000]        (default: the demo corpus)
 
-Each worker has one thread; a run includes starting the workers. The machine must be idle.
+Each worker has one thread; a run includes starting the workers, so it must be
+long enough. The machine must be idle.
 """
 
 import argparse
@@ -30,7 +31,7 @@ DOCUMENTS, TASKS, PAIRS_PER_FILE = 2000, 8, 250
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_chunks_flag(parser)
-    parser.add_argument("--pairs", type=int, default=6000, help="pairs to harvest")
+    parser.add_argument("--pairs", type=int, default=16_000, help="pairs to harvest")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each; the fastest counts")
     args = parser.parse_args()
     torch.set_num_threads(1)
