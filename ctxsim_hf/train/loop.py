@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from ctxsim_hf.runtime.counts import format_counts
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.memory import reused_memory
@@ -26,7 +27,6 @@ from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
 from ctxsim_hf.train.loop_arguments import LoopArguments
-
 
 SECONDS_BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} s [{elapsed}<{remaining}{postfix}]"
 
@@ -249,8 +249,7 @@ class _Run:
         self.model.train()
         self.log(figures, "eval/")
         if self.accelerator.is_main_process:
-            shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
-            tqdm.write(f"step {self.progress.step}: loss {self.progress.loss:.4f}, {shown}")
+            tqdm.write(f"step {self.progress.step}: training loss {self.progress.loss:.4f}\n{format_counts(figures)}")
 
     def _save(self) -> None:
         save_checkpoint(self.accelerator, self.checkpoints, self.progress, self.arguments.keep_checkpoints)
