@@ -1,7 +1,6 @@
 """The training loop: interrupted or killed it ends with the same weights; two processes do what one does; what goes
 wrong is said in one line."""
 
-import io
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from terminal import Terminal
 from unfinished import unfinished
 
 from ctxsim_hf.runtime.cache import write_digests
@@ -316,13 +316,6 @@ def test_a_time_limit_records_the_step_it_stopped_at(ctxsim: Run, corpus: Path, 
     assert 1 <= steps < 5000
 
 
-class Terminal(io.StringIO):
-    """What tqdm takes for a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize(
     ("flags", "last"),
     [
@@ -339,7 +332,7 @@ def test_the_bar_counts_what_is_left_of_the_time(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(words(corpus, tmp_path / "out", *flags)) == 0
-    bars = [line for line in re.split("[\r\n]", terminal.getvalue()) if line.startswith("train: ")]
+    bars = [line for line in terminal.lines if line.startswith("train: ")]
     assert "100%" in bars[-1] and last in bars[-1] and "loss=" in bars[-1]
 
 
