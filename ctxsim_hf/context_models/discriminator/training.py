@@ -100,7 +100,8 @@ class DiscriminatorTask:
             tensors = self.held_out(contexts[rows], candidates[rows])
             logits.append(model(**{name: tensor.to(model.device) for name, tensor in tensors.items()}).logits.cpu())
         true, same_document, corpus = torch.cat(logits).double().T
-        documents, figures = self.data.held_out.documents_of(contexts), {}
+        documents = self.data.held_out.documents_of(contexts)
+        figures: dict[str, float] = {}
         for name, replacement in {"accuracy_corpus": corpus, "accuracy_same_document": same_document}.items():
             wins = ((true > replacement).double() + 0.5 * (true == replacement).double()).numpy()
             figures |= mean_with_interval(name, wins, np.ones(len(wins)), documents)
