@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from ctxsim_hf import __version__
 from ctxsim_hf.runtime.checks import verify_always
-from ctxsim_hf.runtime.counts import format_counts
+from ctxsim_hf.runtime.counts import describe_result
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.verbs import VERBS
 
@@ -63,7 +63,7 @@ def run_verb(name: str, flags: list[str], debug: bool) -> int:
         result = VERBS[name].run(arguments)
         release_process_group()
         if is_main_process:
-            print(f"{format_counts(result)}\n{arguments.output} is finished" if isinstance(result, dict) else result)
+            print(describe_result(result, arguments.output) if isinstance(result, dict) else result)
         return 0
     except UserError as error:
         if debug:

@@ -30,7 +30,7 @@ def evaluate_context_use(
         targets = target_sentences(data.held_out, contexts, direction, width)
         tokens, unigram = _sum_tokens(data, targets, log_frequencies, max_sentence_tokens)
         own, other = score(contexts, contexts, direction), score(contexts, others, direction)
-        use = gain_with_interval(own - other, tokens, documents)
+        use = mean_with_interval("gain", own - other, tokens, documents)
         use["perplexity"] = float(np.exp(-own.sum() / tokens.sum()))
         use["unigram_perplexity"] = float(np.exp(-unigram.sum() / tokens.sum()))
         figures |= {f"{direction}_{name}": value for name, value in use.items()}
@@ -48,12 +48,13 @@ def unrelated_contexts(documents: np.ndarray) -> np.ndarray:
     return places
 
 
-def gain_with_interval(gains: np.ndarray, tokens: np.ndarray, documents: np.ndarray) -> dict[str, float]:
-    """Return the gain per token, with its 95 % bootstrap interval over documents."""
+def mean_with_interval(name: str, sums: np.ndarray, counts: np.ndarray, documents: np.ndarray) -> dict[str, float]:
+    """Return the mean of sums over as many as `counts`, such as tokens, with its 95 % bootstrap interval over
+    documents."""
     _, document = np.unique(documents, return_inverse=True)
-    gains, tokens = (np.bincount(document, weights=values) for values in (gains, tokens))
-    gain = bootstrap(lambda drawn: gains[drawn].sum(1) / tokens[drawn].sum(1), len(gains))
-    return {"gain": gain.value, "gain_low": gain.low, "gain_high": gain.high}
+    sums, counts = (np.bincount(document, weights=values) for values in (sums, counts))
+    mean = bootstrap(lambda drawn: sums[drawn].sum(1) / counts[drawn].sum(1), len(sums))
+    return {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
 
 
 def target_sentences(chunks: TokenizedChunks, contexts: np.ndarray, direction: str, width: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.sparse import csr_array
+from tqdm import tqdm
 
 ROWS_PER_BLOCK = 500
 PROJECTED = 256  # random directions that stand for the sparse part while candidates are searched
@@ -18,7 +19,7 @@ def nearest(dense: np.ndarray, sparse: csr_array, number: int) -> np.ndarray:
     directions = np.random.default_rng(0).standard_normal((sparse.shape[1], PROJECTED), dtype=np.float32)
     searched = np.hstack([dense, sparse @ directions / np.float32(PROJECTED**0.5)])
     found = np.empty((len(dense), number), np.int32)
-    for start in range(0, len(dense), ROWS_PER_BLOCK):
+    for start in tqdm(range(0, len(dense), ROWS_PER_BLOCK), "neighbours", unit="block", disable=None, leave=False):
         rows = np.arange(start, min(start + ROWS_PER_BLOCK, len(dense)))
         products = searched[rows] @ searched.T
         products[np.arange(len(rows)), rows] = -np.inf

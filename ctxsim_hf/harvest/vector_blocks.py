@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
+from tqdm import tqdm
 
 from ctxsim_hf.harvest.drawing import Drawing, Mix
 from ctxsim_hf.harvest.teacher_vectors import VECTOR_SPLITS, read_dense, vector_files, write_dense, write_rest
@@ -122,7 +123,7 @@ class VectorBlocks(FileBlocks):
     def merge(self) -> dict[str, Any]:
         """Write the sparse vectors and the neighbours; return the counts that stage.json records."""
         counts = {}
-        for split in self.sentences:
+        for split in tqdm(self.sentences, "merge", unit="split", disable=None):
             texts, dense = read_dense(vector_files(self.folder, split))
             sparse = [csr_array(part, dtype=np.float32) for part in self._scaled(texts, sparse=True)]
             write_rest(self.folder, split, dense, csr_array(hstack([csr_array((len(texts), 0)), *sparse], "csr")))

@@ -1,6 +1,7 @@
 """Turn documents into a surrogate for their domain: `ctxsim adapt`, every stage in a row.
 
     chunks/  tokenizer/  generator/  vectors/                   what one stage leaves for the next
+    start/                                                      the surrogate before training, to compare with
     ctxsim/origin-<preset>/                                     similarity with reasons, its signals weighed
     ctxsim/surrogate-<preset>/                                  the fast encoder, and results.md, which has others too
     pairs/                                                      sentences of the corpus, labelled by the origin
@@ -73,7 +74,7 @@ def run(arguments: AdaptArguments) -> Adapted:
         speed = None if arguments.context_model is None else _reading_speed(arguments, checks)
         _remember(arguments)
         run_steps(plan(arguments, speed), arguments.minutes, checks)
-        if arguments.start is not None and loses(read_report(Path(folder.surrogate))[0], START):
+        if loses(read_report(Path(folder.surrogate))[0], START):
             remove_card(folder.surrogate, arguments.language)  # what it says of the surrogate is no longer true
             run_steps(plan(arguments, speed, leave_start=True), arguments.minutes)
     from ctxsim_hf.encoder.sentence_encoder import SentenceEncoder  # and with it torch, which takes seconds
@@ -154,7 +155,7 @@ def _resolved(name: str) -> str:
 def _teacher(folder: AdaptedFolder) -> str:
     """Return how good the teacher is, where it is too slow for the table."""
     chosen = ChosenWeights.load(Path(folder.origin))
-    return "" if chosen is None else f"Its teacher, {folder.origin}, on fewer pairs:\n{describe(chosen)}"
+    return "" if chosen is None else f"Its teacher, {folder.origin}, on other and fewer pairs:\n{describe(chosen)}"
 
 
 def _report(folder: AdaptedFolder, encoder: "SentenceEncoder") -> str:

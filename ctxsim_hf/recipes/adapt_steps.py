@@ -27,8 +27,10 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
     folder, workers = arguments.folder, arguments.workers
     budget = Budget(arguments.minutes, speed, arguments.start is not None)
     chunks, vectors = folder.place("chunks"), folder.place("vectors")
+    taught, start = folder.teacher_values(vectors), folder.place(START)
+    untrained = [Step.stage("train surrogate", start, **taught, keep="start")] if _start(arguments) == start else []
     trained = {
-        **folder.teacher_values(vectors),
+        **taught,
         "epochs": MAX_EPOCHS,
         "max_train_minutes": budget.minutes_of("surrogate"),
         "keep": "start" if leave_start else None,
@@ -52,6 +54,7 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
         Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
         Step("weigh", weights | _weighed(arguments), str(Path(folder.origin, WEIGHTS_FILE))),
         Step.stage("harvest-vectors", vectors, **drawn, overwrite=new_vectors),
+        *untrained,
         Step.stage("train surrogate", folder.surrogate, **trained, overwrite=new_surrogate),
         Step.evaluation(_systems(arguments), folder.surrogate, **judged),
         Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs), overwrite=new_pairs),
@@ -73,11 +76,19 @@ def _weighed(arguments: AdaptArguments) -> dict[str, Any]:
 def _systems(arguments: AdaptArguments) -> list[str]:
     """Return what the last table compares, the surrogate first. A language model is too slow to be asked so much; how
     good the teacher is with one is known from choosing its weights."""
-    folder = arguments.folder
-    start = [f"{START}=surrogate:{Path(folder.origin, SIGNALS, 'encoder')}"] if arguments.start is not None else []
+    folder, start = arguments.folder, _start(arguments)
+    started = [] if start is None else [f"{START}=surrogate:{start}"]
     teacher = [f"teacher=origin:{folder.origin}"] if arguments.context_model is None else []
-    others = [*start, *teacher, *WITHOUT_LEARNING.values(), *arguments.compare]
+    others = [*started, *teacher, *WITHOUT_LEARNING.values(), *arguments.compare]
     return [f"{SURROGATE}=surrogate:{folder.surrogate}", *others]
+
+
+def _start(arguments: AdaptArguments) -> str | None:
+    """Return the folder of what the surrogate starts from: an encoder, or the vectors of words of a generator. None
+    for those of a language model, which would have to read every word once more."""
+    if arguments.start is not None:
+        return str(Path(arguments.folder.origin, SIGNALS, "encoder"))
+    return None if arguments.context_model is not None else arguments.folder.place(START)
 
 
 def chunk_step(arguments: AdaptArguments) -> Step:

@@ -1,14 +1,14 @@
 """How the minutes of `ctxsim adapt` are spent, and how many sentences a language model can read in its share of them.
 
-| share | light | language model | language model and encoder |
-|---|---|---|---|
-| `generator` | its training | | |
-| `background` | | sentences that the origin compares with | likewise |
-| `questions` | | held-out sentences that weights are chosen by | likewise |
-| `words` | | tokens of the surrogate's vocabulary, which starts as their mean | |
-| `vectors` | | sentences of the corpus to learn from | likewise |
-| `pairs` | labelling pairs | sentences of the corpus to pair with each other | likewise |
-| `surrogate` | its training | its training, short for a table of words | its training, long for an encoder |
+| share | light | encoder | language model | language model and encoder |
+|---|---|---|---|---|
+| `generator` | its training | its training, short: it explains scores, but no score rests on it | | |
+| `background` | | | sentences that the origin compares with | likewise |
+| `questions` | | | held-out sentences that weights are chosen by | likewise |
+| `words` | | | tokens of the surrogate's vocabulary, which starts as their mean | |
+| `vectors` | | sentences of the corpus to learn from | likewise | likewise |
+| `pairs` | labelling pairs | likewise | sentences of the corpus to pair with each other | likewise |
+| `surrogate` | its training | its training, long for an encoder | its training, short for a table of words | long |
 
 The rest is for chunks, tokenizer and index, which take what the corpus needs.
 """
@@ -19,6 +19,7 @@ from ctxsim_hf.recipes.adapted_folder import MIX
 
 SHARES = {
     "light": {"generator": 0.45, "pairs": 0.02, "surrogate": 0.2},
+    "encoder": {"generator": 0.05, "vectors": 0.2, "pairs": 0.02, "surrogate": 0.5},
     "language model": {
         "background": 0.03,
         "questions": 0.06,
@@ -36,7 +37,8 @@ SHARES = {
     },
 }
 PAIRS_PER_MINUTE = 200_000  # that one core harvests in group mode with a light generator
-LIGHT_VECTORS = 40_000  # sentences, which take a light generator seconds
+ENCODER_SENTENCES_PER_MINUTE = 12_000  # that one core reads with all-MiniLM-L6-v2
+FAST_VECTORS = 40_000  # sentences at most, where no language model reads them; a light generator takes seconds
 FAST_QUESTIONS = 1000  # related pairs of each question, which take whatever is no language model seconds
 MIN_VECTORS = 500
 QUESTIONS = (60, 500)  # related pairs of each question, at least and at most
@@ -62,8 +64,11 @@ class Budget:
 
     def minutes_of(self, stage: str) -> float:
         """Return the minutes of a stage."""
-        kind = "language model and encoder" if self.has_start else "language model"
-        return round(SHARES["light" if self.speed is None else kind][stage] * self.minutes, 4)
+        if self.speed is None:
+            kind = "encoder" if self.has_start else "light"
+        else:
+            kind = "language model and encoder" if self.has_start else "language model"
+        return round(SHARES[kind][stage] * self.minutes, 4)
 
     @property
     def pairs(self) -> int:
@@ -78,7 +83,12 @@ class Budget:
     @property
     def vectors(self) -> int:
         """The sentences whose vectors a surrogate learns from."""
-        return LIGHT_VECTORS if self.speed is None else max(MIN_VECTORS, round(self._sentences("vectors")))
+        if self.speed is None and not self.has_start:
+            return FAST_VECTORS
+        if self.speed is None:
+            read = round(self.minutes_of("vectors") * ENCODER_SENTENCES_PER_MINUTE)
+            return min(FAST_VECTORS, max(MIN_VECTORS, read))
+        return max(MIN_VECTORS, round(self._sentences("vectors")))
 
     @property
     def questions(self) -> int:

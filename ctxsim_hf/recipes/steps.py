@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from ctxsim_hf.runtime.counts import format_counts
+from ctxsim_hf.runtime.counts import describe_result
 from ctxsim_hf.verbs import VERBS, build_arguments
 
 Checks = Mapping[str, Callable[[str], None]]  # verb -> function that checks the folder it made
@@ -87,7 +87,7 @@ def run_steps(steps: Sequence[Step], minutes: float, checks: Checks | None = Non
             _show(f"{place} {spent:.0f} of about {minutes:g} minutes\n{step}")
             result = step.run()
             if isinstance(result, dict):  # a stage's counts
-                _show(f"{format_counts(result)}\n{step.leaves} is finished")
+                _show(describe_result(result, step.leaves))
             elif step.verb == "weigh":
                 _show(result)
         if checks and step.verb in checks:

@@ -25,8 +25,9 @@ SEED = 0
 
 
 def loses(results: Mapping[str, Any], other: str) -> bool:
-    """Return whether the first system of results.json is worse than another, by the yardstick."""
-    return bool(_leads(results)[other]["high"] < 0)
+    """Return whether the first system of results.json was compared with another and is worse by the yardstick."""
+    ahead = _leads(results)
+    return other in ahead and bool(ahead[other]["high"] < 0)
 
 
 def _leads(results: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
@@ -52,7 +53,8 @@ def verdict(results: Mapping[str, Any], surrogate: str, start: str | None, is_st
     if is_start and start is not None:
         return "Nothing that was learned is better than what you started from, so the start is what you have here."
     compared = [start] if start is not None else list(WITHOUT_LEARNING)
-    lines = [_comparison(surrogate, name, ahead[name]) for name in compared]
+    lines = ["Training did not make it better, so it is what it started from."] if is_start else []
+    lines += [_comparison(surrogate, name, ahead[name]) for name in compared]
     worse = [name for name in compared if ahead[name]["high"] < 0]
     better = [name for name in compared if ahead[name]["low"] > 0]
     if worse:

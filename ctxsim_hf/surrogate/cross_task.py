@@ -2,6 +2,8 @@
 
 import numpy as np
 import torch
+from accelerate import PartialState
+from tqdm import tqdm
 from transformers import PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.context_models.collators import Tensors
@@ -86,7 +88,9 @@ class CrossTask:
         rows = self.data.validation
         lengths = self._lengths(rows, rows.members)
         scores, rng = np.empty(len(rows)), np.random.default_rng(0)
-        for batch in length_batches(lengths, np.zeros_like(lengths), TOKENS_PER_EVALUATION_BATCH, rng):
+        batches = length_batches(lengths, np.zeros_like(lengths), TOKENS_PER_EVALUATION_BATCH, rng)
+        hidden = None if PartialState().is_main_process else True
+        for batch in tqdm(batches, "evaluate", unit="batch", disable=hidden, leave=False):
             tensors = {name: tensor.to(model.device) for name, tensor in self._encode(rows, batch).items()}
             scores[batch] = model(**tensors).logits[:, 0].cpu().double().numpy()
         return scores

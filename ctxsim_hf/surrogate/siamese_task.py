@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from accelerate import PartialState
 from scipy.stats import spearmanr
+from tqdm import tqdm
 from transformers import TokenizersBackend
 
 from ctxsim_hf.context_models.collators import Tensors
@@ -123,13 +125,16 @@ class SiameseTask:
         """Embed sentences, the longest first, and return their vectors in the given order."""
         order = np.argsort(-collator.lengths(sentences), kind="stable")
         vectors = torch.empty(len(order), model.surrogate.config.hidden_size, device=model.device)
-        start = 0
-        while start < len(order):
-            longest = int(collator.lengths(sentences[order[start : start + 1]])[0])
-            batch = order[start : start + max(1, TOKENS_PER_EVALUATION_BATCH // longest)]
-            tensors = collator.encode(sentences[batch])
-            vectors[batch] = model.embed(*(tensors[name].to(model.device) for name in ("input_ids", "attention_mask")))
-            start += len(batch)
+        start, hidden = 0, None if PartialState().is_main_process else True
+        with tqdm(total=len(order), desc="evaluate", unit="sentence", disable=hidden, leave=False) as bar:
+            while start < len(order):
+                longest = int(collator.lengths(sentences[order[start : start + 1]])[0])
+                batch = order[start : start + max(1, TOKENS_PER_EVALUATION_BATCH // longest)]
+                tensors = collator.encode(sentences[batch])
+                inputs = (tensors[name].to(model.device) for name in ("input_ids", "attention_mask"))
+                vectors[batch] = model.embed(*inputs)
+                start += len(batch)
+                bar.update(len(batch))
         return vectors
 
 

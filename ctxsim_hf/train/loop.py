@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from ctxsim_hf.runtime.counts import format_counts
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.files import write_json
 from ctxsim_hf.runtime.memory import reused_memory
@@ -26,6 +27,8 @@ from ctxsim_hf.runtime.threads import no_spinning
 from ctxsim_hf.train.checkpoints import Progress, last_checkpoint, load_checkpoint, save_checkpoint
 from ctxsim_hf.train.interruption import Interruption
 from ctxsim_hf.train.loop_arguments import LoopArguments
+
+SECONDS_BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} s [{elapsed}<{remaining}{postfix}]"
 
 
 class TrainingTask(Protocol):
@@ -112,19 +115,12 @@ class _Run:
         if self.progress.step and self._done():  # interrupted after the last step
             return
         started, seconds_before = time.monotonic(), self.progress.seconds
-        bar = tqdm(
-            total=self.total_steps,
-            initial=self.progress.step,
-            desc="train",
-            unit="step",
-            disable=None if self.accelerator.is_main_process else True,
-        )
         self.model.train()
-        with bar:
+        with self._bar() as bar:
             for batches in self._steps():
                 self._train_step(batches)
                 self.progress.seconds = self._agree_on_seconds(seconds_before + time.monotonic() - started)
-                bar.update()
+                bar.update(self._counted() - bar.n)
                 done = self._done()
                 if not done and self.progress.step % self.arguments.log_every:
                     continue
@@ -138,6 +134,23 @@ class _Run:
                     self._save()
                 if interrupted:
                     raise KeyboardInterrupt
+
+    def _bar(self) -> tqdm:
+        """Return a bar of the steps, or of the seconds that a run with a time limit may take."""
+        minutes = self.arguments.max_train_minutes
+        return tqdm(
+            total=round(60 * minutes) if minutes else self.total_steps,
+            initial=self._counted(),
+            desc="train",
+            unit="step",
+            bar_format=SECONDS_BAR if minutes else None,
+            disable=None if self.accelerator.is_main_process else True,
+        )
+
+    def _counted(self) -> int:
+        """Return where the bar stands. That of seconds runs ahead of the clock where the steps will end first."""
+        minutes = self.arguments.max_train_minutes
+        return round(60 * minutes * self._share_done(self.progress.step)) if minutes else self.progress.step
 
     def _is_due(self, interval: int) -> bool:
         """Return whether a multiple of the interval was passed since the last logging."""
@@ -158,7 +171,8 @@ class _Run:
             self.progress.epoch, self.progress.step_in_epoch = self.progress.epoch + 1, 0
 
     def _train_step(self, batches: list[Any]) -> None:
-        factor = learning_rate_factor(self._share_done(), self.arguments.warmup, self.arguments.schedule)
+        share_done = self._share_done(self.progress.step - 1)
+        factor = learning_rate_factor(share_done, self.arguments.warmup, self.arguments.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = self.peak_rate * factor
         for number, batch in enumerate(batches):
@@ -176,9 +190,9 @@ class _Run:
                 self.optimizer.zero_grad()
             self._losses.append(loss.detach())
 
-    def _share_done(self) -> float:
-        """Return the share of the run that is done, by steps or by time, whichever is larger."""
-        share = (self.progress.step - 1) / self.total_steps
+    def _share_done(self, steps: int) -> float:
+        """Return the share of the run that is done after these steps, by steps or by time, whichever is larger."""
+        share = steps / self.total_steps
         if self.arguments.max_train_minutes:
             share = max(share, self.progress.seconds / 60 / self.arguments.max_train_minutes)
         return min(1.0, share)
@@ -235,8 +249,7 @@ class _Run:
         self.model.train()
         self.log(figures, "eval/")
         if self.accelerator.is_main_process:
-            shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
-            tqdm.write(f"step {self.progress.step}: loss {self.progress.loss:.4f}, {shown}")
+            tqdm.write(f"step {self.progress.step}: training loss {self.progress.loss:.4f}\n{format_counts(figures)}")
 
     def _save(self) -> None:
         save_checkpoint(self.accelerator, self.checkpoints, self.progress, self.arguments.keep_checkpoints)

@@ -14,7 +14,7 @@ from tiny_seq2seq import save_seq2seq
 from transformers import BartConfig, BartForConditionalGeneration
 
 from ctxsim_hf.context_models.context_data import ContextData
-from ctxsim_hf.context_models.context_use import gain_with_interval, unigram_counts, unrelated_contexts
+from ctxsim_hf.context_models.context_use import mean_with_interval, unigram_counts, unrelated_contexts
 from ctxsim_hf.context_models.light.closed_form import neighbour_counts, positive_mutual_information
 from ctxsim_hf.context_models.registry import load_context_model
 from ctxsim_hf.text.tokenized import TokenizedChunks
@@ -160,7 +160,7 @@ def test_partners_come_from_other_documents() -> None:
 
 
 def test_gain_by_hand() -> None:
-    gain = gain_with_interval(np.array([2.0, 4.0, 6.0]), np.array([1.0, 1.0, 2.0]), np.array([0, 0, 1]))
+    gain = mean_with_interval("gain", np.array([2.0, 4.0, 6.0]), np.array([1.0, 1.0, 2.0]), np.array([0, 0, 1]))
     assert gain["gain"] == 3.0
     assert gain["gain_low"] == gain["gain_high"] == 3.0, "both documents gain 3 a token"
 

@@ -29,13 +29,14 @@ BIN = Path(sys.executable).parent
 def test_the_steps_follow_from_the_arguments() -> None:
     steps = plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
     verbs = [step.verb for step in steps]
-    taught = ["train generator", "index", "weigh", "harvest-vectors", "train surrogate"]
+    taught = ["train generator", "index", "weigh", "harvest-vectors", "train surrogate", "train surrogate"]
     assert verbs == ["chunk", "train-tokenizer", *taught, "evaluate", "harvest", "card", "card"]
     weighed = steps[verbs.index("weigh")].values
     assert weighed["signals"] == ["cloze=1", "words=1"] and weighed["least_words"] == 1
     assert str(steps[0]).startswith("ctxsim chunk --corpus texts more ")
-    for name, minutes in (("generator", 9), ("surrogate", 4)):
-        assert steps[verbs.index(f"train {name}")].values["max_train_minutes"] == minutes
+    generator, start, surrogate = (step.values for step in steps if step.verb.startswith("train "))
+    assert (generator["max_train_minutes"], surrogate["max_train_minutes"]) == (9, 4)
+    assert start["keep"] == "start" and start["token_embeddings"] == surrogate["token_embeddings"]
     assert all(sum(shares.values()) < 1 for shares in SHARES.values())  # something is left for stages without a limit
     assert steps == plan(AdaptArguments(corpus=["texts", "more"], output="out", preset="tiny", minutes=20, workers=3))
 
@@ -46,7 +47,8 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     words = (*words, "--workers", 1, "--output", tmp_path / "out")
     code, said, progress = ctxsim(*words)
     assert code == 0, progress
-    assert "surrogate-tiny" in said and "| tfidf |" in said and "| teacher |" in said
+    assert "surrogate-tiny" in said
+    assert all(f"| {name} |" in said for name in ("surrogate", "start", "teacher", "words", "tfidf", "bm25"))
     assert said.count("\n? ") == 3 and ("Use it" in said or "no better than" in said or "Do not use it" in said)
     assert "documents" in progress  # what came of each stage
     assert f"ctxsim train generator --chunks {tmp_path / 'out/chunks'}" in progress
@@ -59,7 +61,7 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     code, again, progress = ctxsim(*words)
     assert (code, again) == (0, said)
-    assert progress.count("exists already") == 11
+    assert progress.count("exists already") == 12
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
     thresholds = tmp_path / "out/ctxsim/origin-tiny/thresholds.json"
     thresholds.unlink()  # as after a kill when the index was finished, and what its scores mean was not known yet
@@ -74,7 +76,7 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
     grown = (*words[:3], tmp_path / "more.jsonl", *words[3:])
     code, _, progress = ctxsim(*grown)
     assert code == 0 and "documents were added: the index gains them; vectors, surrogate" in progress, progress
-    assert progress.count("exists already") == 5  # chunks, tokenizer, generator, index, weights
+    assert progress.count("exists already") == 6  # chunks, tokenizer, generator, index, weights, start
     origin, vectors, pairs, surrogate = (
         json.loads((tmp_path / "out" / name / "stage.json").read_text())
         for name in ("ctxsim/origin-tiny", "vectors", "pairs", "ctxsim/surrogate-tiny")
@@ -84,7 +86,7 @@ def test_from_documents_to_a_surrogate(ctxsim: Run, tmp_path: Path) -> None:
         assert made["inputs"]["origin"]["xxh3_128"] == digest_file(tmp_path / "out/ctxsim/origin-tiny/stage.json")
     assert surrogate["inputs"]["data"]["xxh3_128"] == digest_file(tmp_path / "out/vectors/stage.json")
     code, _, progress = ctxsim(*grown)
-    assert code == 0 and progress.count("exists already") == 11
+    assert code == 0 and progress.count("exists already") == 12
     code, _, err = ctxsim(*words)
     assert code == 2 and "was made by another run: corpus was" in err
 
@@ -101,6 +103,19 @@ def test_few_documents(ctxsim: Run, tmp_path: Path) -> None:
     assert code == 0, err
     record = json.loads((tmp_path / "out/vectors/stage.json").read_text())
     assert 100 <= sum(record["counts"]["sentences"].values()) < record["arguments"]["sentences"]
+
+
+def test_a_start_that_is_better_and_a_system_to_compare_with(
+    ctxsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PlantedCorpus().write(tmp_path / "texts.jsonl", documents=200)
+    words = ("adapt", "--corpus", tmp_path / "texts.jsonl", "--preset", "tiny", "--minutes", 0.1, "--workers", 1)
+    monkeypatch.setattr("ctxsim_hf.recipes.adapt.loses", lambda results, other: True)
+    code, said, err = ctxsim(*words, "--held-out", 0.2, "--compare", "letters", "--output", tmp_path / "out")
+    assert code == 0, err
+    assert "| letters |" in said and "| start | +0.0 |" in said
+    start, left = (tmp_path / "out" / name / "model.safetensors" for name in ("start", "ctxsim/surrogate-tiny"))
+    assert start.read_bytes() == left.read_bytes()
 
 
 @pytest.mark.slow

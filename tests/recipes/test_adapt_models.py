@@ -86,7 +86,9 @@ def test_the_steps_with_a_language_model() -> None:
 
 def test_the_steps_with_an_encoder() -> None:
     steps = {step.verb: step.values for step in plan(arguments(start="some/encoder"))}
-    assert "train generator" in steps and steps["index"]["encoder"] == "some/encoder"
+    assert steps["index"]["generator"] == ["out/generator"] and steps["index"]["encoder"] == "some/encoder"
+    # The teacher does not ask the generator, which only explains, so the minutes go to what is learned from.
+    assert steps["train generator"]["max_train_minutes"] == 1 and steps["train surrogate"]["max_train_minutes"] == 10
     assert steps["weigh"]["signals"] == ["words=0", "encoder=1"]  # a generator would flatter the yardstick
     assert steps["train surrogate"]["init"] == "some/encoder"
     assert not steps["train surrogate"].keys() & {"tokenizer", "preset", "token_embeddings", "kind"}
@@ -94,6 +96,10 @@ def test_the_steps_with_an_encoder() -> None:
     both = plan(arguments(start="some/encoder", context_model="some/lm"), speed=10)
     assert [step.verb for step in both][:3] == ["chunk", "index", "weigh"]  # each model has its own tokenizer
     assert "signals" not in both[2].values
+
+
+def test_how_much_an_encoder_reads_follows_from_the_minutes() -> None:
+    assert [Budget(minutes, None, has_start=True).vectors for minutes in (0.1, 5, 300)] == [500, 12_000, 40_000]
 
 
 def test_a_background_has_bounds() -> None:
@@ -143,6 +149,18 @@ def test_started_from_an_encoder(ctxsim: Run, texts: Path, language_model: Path,
     assert (tmp_path / "out/ctxsim/origin-tiny/signals/encoder/config.json").exists()
     chosen = ChosenWeights.load(tmp_path / "out/ctxsim/origin-tiny")
     assert chosen is not None and set(chosen.alone) == {"cloze", "words", "encoder"}
+
+
+def test_started_from_an_encoder_without_a_language_model(
+    ctxsim: Run, texts: Path, bert: Path, tmp_path: Path
+) -> None:
+    words = ("adapt", "--corpus", texts, "--preset", "tiny", "--minutes", 0.1, "--workers", 1, "--held-out", 0.05)
+    code, _, err = ctxsim(*words, "--start", bert, "--output", tmp_path / "out")
+    assert code == 0, err
+    origin = OriginSimilarity.from_pretrained(tmp_path / "out/ctxsim/origin-tiny")
+    assert set(origin.settings.active_signals) <= {"words", "encoder"}
+    # No score rests on the generator, but it still tells which contexts the sentences fit.
+    assert any(origin.explain("Nosidi ranusi.", "Ranusi nosidi.").groups.values())
 
 
 @pytest.mark.usefixtures("measured_quickly")

@@ -45,3 +45,6 @@ def test_a_start_that_was_not_beaten() -> None:
     tie = results((0.6, 0.7), start=(0.0, 0.0))
     assert "the start is what you have here" in verdict(tie, "surrogate", "start", is_start=True)
     assert not loses(tie, "start") and loses(results((0.6, 0.7), start=(-0.02, -0.01)), "start")
+    assert not loses(results((0.6, 0.7), tfidf=(-0.02, -0.01)), "start"), "with a language model, it is not compared"
+    from_nothing = verdict(results((0.6, 0.7), **level(0.01, 0.05)), "surrogate", None, is_start=True)
+    assert from_nothing.startswith("Training did not make it better") and "better than matching words" in from_nothing

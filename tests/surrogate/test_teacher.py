@@ -2,6 +2,7 @@
 learns them, and both end with the same bytes whatever stopped them."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from small_harvest import contents
+from terminal import Terminal
 from tiny_language_model import index_tiny_llama
 
 from ctxsim_hf import SentenceEncoder
@@ -64,6 +66,21 @@ def test_no_block_computes_sparse_vectors(
     assert asked[-2:] == list(read_counts(tmp_path / "out")["sentences"].values()) == [200, 20]
     assert 60 not in asked, "the sentences of a block"
     assert contents(tmp_path / "out") == contents(vectors)
+
+
+def test_what_takes_long_shows_a_bar_from_the_beginning(
+    origin: Path, vectors: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ctxsim_hf.cli import main
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert main(vector_words(origin, tmp_path / "vectors")) == 0
+    assert main(train_words(vectors, tmp_path / "out", "--init", folder, "--max-sentence-tokens", 38)) == 0
+    shown = list(dict.fromkeys(line.split(":")[0] for line in terminal.lines if "%|" in line))
+    assert [name for name in shown if name in ("vectors", "merge", "neighbours", "evaluate", "train")] == [
+        *("vectors", "merge", "neighbours"),
+        *("evaluate", "train"),  # the start is evaluated first
+    ]
 
 
 def train_words(vectors: Path, output: Path, *flags: object) -> list[str]:

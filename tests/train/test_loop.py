@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from terminal import Terminal
 from unfinished import unfinished
 
 from ctxsim_hf.runtime.cache import write_digests
@@ -313,6 +314,26 @@ def test_a_time_limit_records_the_step_it_stopped_at(ctxsim: Run, corpus: Path, 
     assert ctxsim(*words(corpus, tmp_path / "out", *flags))[0] == 0
     steps = json.loads((tmp_path / "out/metrics.json").read_text())["steps"]
     assert 1 <= steps < 5000
+
+
+@pytest.mark.parametrize(
+    ("flags", "last"),
+    [
+        (("--max-train-minutes", 0.02, "--epochs", 1000), "1/1 s "),  # not of the steps of 1000 epochs
+        (("--max-train-minutes", 5, "--max-steps", 5), "300/300 s "),  # the steps end first
+        (("--max-steps", 5), "5/5 "),
+    ],
+)
+def test_the_bar_counts_what_is_left_of_the_time(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[object, ...], last: str
+) -> None:
+    from ctxsim_hf.cli import main
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(words(corpus, tmp_path / "out", *flags)) == 0
+    bars = [line for line in terminal.lines if line.startswith("train: ")]
+    assert "100%" in bars[-1] and last in bars[-1] and "loss=" in bars[-1]
 
 
 def test_a_tracker_gets_what_the_history_holds(ctxsim: Run, corpus: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from ctxsim_hf.context_models.causal.settings import CausalSettings
 from ctxsim_hf.context_models.causal.training_rows import stack_rows
 from ctxsim_hf.context_models.collators import Tensors
-from ctxsim_hf.context_models.context_use import gain_with_interval, unrelated_contexts
+from ctxsim_hf.context_models.context_use import mean_with_interval, unrelated_contexts
 from ctxsim_hf.text.tokenized import TokenizedChunks
 
 TOKENS_PER_BATCH = 2048  # padding included; each has logits over the whole vocabulary
@@ -48,7 +48,7 @@ class RightGain:
         tokens = np.array([len(target) for target in targets])
         scores = self._log_probs(model, sources + others, targets + targets)
         own, other = scores[: len(contexts)], scores[len(contexts) :]
-        figures = gain_with_interval(own - other, tokens, documents)
+        figures = mean_with_interval("gain", own - other, tokens, documents)
         figures["perplexity"] = float(np.exp(-own.sum() / tokens.sum()))
         return {f"right_{name}": value for name, value in figures.items()}
 

@@ -13,6 +13,7 @@ from transformers.hf_argparser import HfArg
 
 from ctxsim_hf.context_models.collators import SentenceCollator, Tensors, draw_negatives
 from ctxsim_hf.context_models.context_data import ContextData, ContextTrainingArguments
+from ctxsim_hf.context_models.context_use import mean_with_interval
 from ctxsim_hf.context_models.discriminator.configuration import HEADS, ContextDiscriminatorConfig
 from ctxsim_hf.context_models.discriminator.modeling import ContextDiscriminatorModel
 from ctxsim_hf.runtime.presets import fill_from_preset, filled
@@ -87,8 +88,8 @@ class DiscriminatorTask:
 
     @torch.no_grad()
     def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
-        """Return how often the true sentence scores above a replacement, from another document and from its own. A tie
-        counts half."""
+        """Return how often the true sentence scores above a replacement, from another document and from its own, with
+        intervals. A tie counts half."""
         contexts = self.data.evaluation_contexts()
         negatives = draw_negatives(self.data.held_out, contexts, np.random.default_rng(0))
         candidates = np.concatenate([contexts[:, None], negatives], axis=1)
@@ -99,11 +100,9 @@ class DiscriminatorTask:
             tensors = self.held_out(contexts[rows], candidates[rows])
             logits.append(model(**{name: tensor.to(model.device) for name, tensor in tensors.items()}).logits.cpu())
         true, same_document, corpus = torch.cat(logits).double().T
-        return {
-            "accuracy_corpus": float(_pairwise_accuracy(true, corpus)),
-            "accuracy_same_document": float(_pairwise_accuracy(true, same_document)),
-        }
-
-
-def _pairwise_accuracy(true: torch.Tensor, replacement: torch.Tensor) -> torch.Tensor:
-    return ((true > replacement).double() + 0.5 * (true == replacement).double()).mean()
+        documents = self.data.held_out.documents_of(contexts)
+        figures: dict[str, float] = {}
+        for name, replacement in {"accuracy_corpus": corpus, "accuracy_same_document": same_document}.items():
+            wins = ((true > replacement).double() + 0.5 * (true == replacement).double()).numpy()
+            figures |= mean_with_interval(name, wins, np.ones(len(wins)), documents)
+        return figures
