@@ -28,7 +28,8 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
     budget = Budget(arguments.minutes, speed, arguments.start is not None)
     chunks, vectors = folder.place("chunks"), folder.place("vectors")
     taught, start = folder.teacher_values(vectors), folder.place(START)
-    untrained = [Step.stage("train surrogate", start, **taught, keep="start")] if _start(arguments) == start else []
+    new_start = is_outdated(start, "data", vectors)
+    untrained = Step.stage("train surrogate", start, **taught, keep="start", overwrite=new_start)
     trained = {
         **taught,
         "epochs": MAX_EPOCHS,
@@ -54,7 +55,7 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
         Step.stage("index", folder.origin, chunks=chunks, **_context_models(arguments, budget), **indexed),
         Step("weigh", weights | _weighed(arguments), str(Path(folder.origin, WEIGHTS_FILE))),
         Step.stage("harvest-vectors", vectors, **drawn, overwrite=new_vectors),
-        *untrained,
+        *([] if arguments.start else [untrained]),
         Step.stage("train surrogate", folder.surrogate, **trained, overwrite=new_surrogate),
         Step.evaluation(_systems(arguments), folder.surrogate, **judged),
         Step.stage("harvest", pairs, **folder.harvest_values(budget.pairs), overwrite=new_pairs),
@@ -76,19 +77,17 @@ def _weighed(arguments: AdaptArguments) -> dict[str, Any]:
 def _systems(arguments: AdaptArguments) -> list[str]:
     """Return what the last table compares, the surrogate first. A language model is too slow to be asked so much; how
     good the teacher is with one is known from choosing its weights."""
-    folder, start = arguments.folder, _start(arguments)
-    started = [] if start is None else [f"{START}=surrogate:{start}"]
+    folder = arguments.folder
+    started = f"{START}=surrogate:{_start(arguments)}"
     teacher = [f"teacher=origin:{folder.origin}"] if arguments.context_model is None else []
-    others = [*started, *teacher, *WITHOUT_LEARNING.values(), *arguments.compare]
+    others = [started, *teacher, *WITHOUT_LEARNING.values(), *arguments.compare]
     return [f"{SURROGATE}=surrogate:{folder.surrogate}", *others]
 
 
-def _start(arguments: AdaptArguments) -> str | None:
-    """Return the folder of what the surrogate starts from: an encoder, or the vectors of words of a generator. None
-    for those of a language model, which would have to read every word once more."""
-    if arguments.start is not None:
-        return str(Path(arguments.folder.origin, SIGNALS, "encoder"))
-    return None if arguments.context_model is not None else arguments.folder.place(START)
+def _start(arguments: AdaptArguments) -> str:
+    """Return the folder of what the surrogate starts from: an encoder, or the untrained vectors of words."""
+    encoder = str(Path(arguments.folder.origin, SIGNALS, "encoder"))
+    return arguments.folder.place(START) if arguments.start is None else encoder
 
 
 def chunk_step(arguments: AdaptArguments) -> Step:
