@@ -7,6 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import only_gguf
 from ctxsim_hf.runtime.pretrained import check_safetensors, explain_opening
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 
@@ -21,11 +22,8 @@ def find_gguf(folder: Path) -> Path | None:
         return folder
     if any(folder.glob("*.safetensors")):
         return None
-    files = sorted(folder.glob(GGUF))
-    if len(files) > 1:
-        names = ", ".join(path.name for path in files)
-        raise UserError(f"expected one GGUF file in {str(folder)!r}, found {names}; name the file itself")
-    return files[0] if files else None
+    name = only_gguf(str(folder), (path.name for path in folder.glob(GGUF)))
+    return None if name is None else folder / name
 
 
 def load_causal(
