@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from transformers import (
     CohereConfig,
     Gemma2Config,
     GPT2Config,
+    GPT2LMHeadModel,
     GraniteConfig,
     MixtralConfig,
     OPTConfig,
@@ -169,6 +171,31 @@ def test_another_process_gives_the_same(folder: Path, tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", code, folder, tmp_path / "v.npy", *SENTENCES], check=True)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), here.vectors(SENTENCES), atol=1e-5)
+
+
+def tiny_gpt2(folder: Path, positions: int, settings: CausalSettings) -> Path:
+    tokenizer = AutoTokenizer.from_pretrained(folder.parent)
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_layer=1, n_head=2, n_positions=positions)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    settings.save(folder)
+    return folder
+
+
+def test_a_context_that_is_longer_than_the_model_reads(folder: Path) -> None:
+    """Learned positions end somewhere; all that the settings allow has to come before."""
+    settings = CausalSettings(width=2, max_sentence_tokens=10, layer=-1)
+    long = "word " * 20
+    context = Contexts.from_texts([Context("c", 1, (long, long), "", (long, long))])
+    model = load_context_model(tiny_gpt2(folder / "fits", 51, settings))
+    for term in ("sentence", "right"):
+        assert np.isfinite(model.score(term, model.prepare_sentences([long]), model.prepare_contexts(context))).all()
+    message = "a context of width 2 with sentences of 10 tokens takes up to 51 tokens, but the model reads 50; lower"
+    with pytest.raises(UserError, match=message):
+        load_context_model(tiny_gpt2(folder / "short", 50, settings))
+    with pytest.raises(UserError, match="takes up to 31 tokens, but the model reads 30"):
+        load_context_model(tiny_gpt2(folder / "left", 30, replace(settings, terms=["sentence"])))
+    load_context_model(tiny_gpt2(folder / "cloze", 30, replace(settings, terms=[])))  # is asked for no context
 
 
 def test_bad_input(folder: Path, model: CausalContextModel, tmp_path: Path) -> None:

@@ -4,8 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, TokenizersBackend
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    TokenizersBackend,
+)
 
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE, ReadingSettings
 from ctxsim_hf.runtime.errors import UserError
 from ctxsim_hf.runtime.fetch import only_gguf
 from ctxsim_hf.runtime.pretrained import check_safetensors, explain_opening
@@ -49,6 +57,24 @@ def load_causal(
             folder, config=config, dtype=dtype, use_safetensors=True, trust_remote_code=False
         )
         return model.to(device).eval(), open_tokenizer(folder)
+
+
+def longest_text(config: PreTrainedConfig) -> int | None:
+    """Return how many tokens a model reads; None for one without such a limit, as BLOOM, whose attention needs no
+    positions."""
+    limit: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return limit
+
+
+def check_fits(config: PreTrainedConfig, settings: ReadingSettings, sides: int) -> None:
+    """Refuse settings by which a sentence and so many sides of its context may be more than the model reads."""
+    longest = (sides * settings.width + 1) * settings.max_sentence_tokens + 1  # a mark begins it, at most
+    limit = longest_text(config)
+    if limit is not None and longest > limit:
+        raise UserError(
+            f"a context of width {settings.width} with sentences of {settings.max_sentence_tokens} tokens takes up to "
+            f"{longest} tokens, but the model reads {limit}; lower them in {SETTINGS_FILE}"
+        )
 
 
 def start_ids(tokenizer: TokenizersBackend) -> list[int]:
