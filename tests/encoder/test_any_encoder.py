@@ -179,6 +179,16 @@ def test_export(ctxsim: Run, trained: Path, tmp_path: Path, kind: str) -> None:
     np.testing.assert_allclose(exported.encode(SENTENCES), wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["bert", "modernbert", "mpnet"])
+def test_export_in_8_bits(ctxsim: Run, trained: Path, tmp_path: Path, kind: str) -> None:
+    code, _, err = ctxsim("export", "--surrogate", trained / kind, "--output", tmp_path / "int8", "--quantize", "int8")
+    assert code == 0, err
+    exported, model = (SentenceEncoder.from_pretrained(folder) for folder in (tmp_path / "int8", trained / kind))
+    found, wanted = (np.asarray(one.encode(SENTENCES, normalize_embeddings=True)) for one in (exported, model))
+    assert (found * wanted).sum(1).min() > 0.98
+    assert b"MatMulInteger" in (tmp_path / "int8/model.onnx").read_bytes()
+
+
 def test_search(ctxsim: Run, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES[:12]) + "\n")
     index = ("--index", tmp_path / "index")
