@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_language_model import save_tiny_llama
+from tokenizers import processors
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -28,6 +29,7 @@ from transformers import (
     PreTrainedConfig,
 )
 
+from ctxsim_hf.context_models.causal.loading import start_ids
 from ctxsim_hf.context_models.causal.prefix_batches import PrefixBatches, common_prefix
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.causal.settings import BRIDGES, CausalSettings
@@ -59,16 +61,18 @@ def model(folder: Path) -> CausalContextModel:
 
 @torch.inference_mode()
 def naive(model: CausalContextModel, sentence: str, context: Context, term: str) -> float:
-    """One forward pass over one text, and the log-probabilities of the target's tokens."""
+    """One forward pass over one text, and the log-probabilities of the target's tokens; the first of the text has
+    none."""
 
     def ids(sentences: tuple[str, ...]) -> list[int]:
         return [i for s in sentences for i in model.tokenizer(f" {s}", add_special_tokens=False)["input_ids"]]
 
-    before = [model.tokenizer.bos_token_id, *ids(context.left[-1:])]
+    before = [*start_ids(model.tokenizer), *ids(context.left[-1:])]
     said, after = ids((sentence,)), ids(context.right[:1])
     source, target = (before, said) if term == "sentence" else ([*before, *said], after)
     logits = model.model(torch.tensor([[*source, *target]])).logits[0].log_softmax(-1)
-    return float(np.mean([float(logits[len(source) + place - 1, token]) for place, token in enumerate(target)]))
+    foretold = [(place, token) for place, token in enumerate(target, len(source)) if place > 0]
+    return float(np.mean([float(logits[place - 1, token]) for place, token in foretold]))
 
 
 @pytest.mark.parametrize("term", ["sentence", "right"])
@@ -79,6 +83,26 @@ def test_scores_are_those_of_a_naive_loop(model: CausalContextModel, term: str) 
     for row, sentence in enumerate(sentences):
         for column, context in enumerate(CONTEXTS):
             assert scores[row, column] == pytest.approx(naive(model, sentence, context, term), abs=1e-4)
+
+
+def test_without_a_start_mark_the_first_token_is_not_counted(model: CausalContextModel) -> None:
+    """As for GPT-2, where nothing stands to the left."""
+    tokenizer = copy.deepcopy(model.tokenizer)
+    tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
+    assert start_ids(tokenizer) == [] != start_ids(model.tokenizer)
+    unmarked = CausalContextModel(model.model, tokenizer)
+    contexts = [Context("e", 0, (), "", ("Nobody slept.",)), *CONTEXTS]
+    sentences = [sentence for sentence in SENTENCES if sentence]
+    prepared = unmarked.prepare_contexts(Contexts.from_texts(contexts))
+    for term in unmarked.terms:
+        scores = unmarked.score(term, unmarked.prepare_sentences(sentences), prepared)
+        expected = [[naive(unmarked, sentence, context, term) for context in contexts] for sentence in sentences]
+        np.testing.assert_allclose(scores, expected, atol=1e-4)
+    # Of a text of one token nothing can be said, and nothing to the left of a right side is as good as no sentence.
+    alone, (nowhere, *_) = [[5]], prepared
+    assert unmarked.score("sentence", alone, [nowhere]) == 0
+    after_nothing = unmarked.score("right", [[]], [nowhere])
+    assert after_nothing == pytest.approx(unmarked.score("sentence", [nowhere.right], [nowhere]), abs=1e-4)
 
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 512}

@@ -98,8 +98,10 @@ class CausalContextModel(ContextModel):
             rows = [[*prefix, *sentence, *right] for sentence in sentences]
             for batch in batches(rows, len(prefix)):
                 own = torch.tensor([len(sentences[row]) for row in batch.rows])
-                spans = (own, batch.lengths) if term == "right" else (torch.zeros_like(own), own)
-                scores[batch.rows, column] = self._mean_log_prob(batch, *spans)
+                starts, ends = (own, batch.lengths) if term == "right" else (torch.zeros_like(own), own)
+                if not prefix:  # the first token of all is foretold by nothing, and not counted
+                    starts = starts.clamp(min=1)
+                scores[batch.rows, column] = self._mean_log_prob(batch, starts, ends)
         return scores
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
