@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -46,11 +47,12 @@ def save_tiny_llama(
     return folder
 
 
-def index_tiny_llama(chunks: Path, folder: Path) -> Path:
-    """Make an origin of chunks whose one context model is a tiny Llama."""
+def index_tiny_llama(chunks: Path, folder: Path, **model: Any) -> Path:
+    """Make an origin of chunks whose one context model is a tiny Llama; more arguments are those of
+    `save_tiny_llama`."""
     from ctxsim_hf.cli import main
 
-    model = save_tiny_llama(folder / "model")
-    words = ["index", "--chunks", chunks, "--context-model", model, "--background", 40, "--output", folder / "origin"]
+    saved = save_tiny_llama(folder / "model", **model)
+    words = ["index", "--chunks", chunks, "--context-model", saved, "--background", 40, "--output", folder / "origin"]
     assert main([str(word) for word in words]) == 0
     return folder / "origin"

@@ -4,12 +4,14 @@ import copy
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from tiny_language_model import save_tiny_llama
+from tokenizers import processors
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -20,12 +22,14 @@ from transformers import (
     CohereConfig,
     Gemma2Config,
     GPT2Config,
+    GPT2LMHeadModel,
     GraniteConfig,
     MixtralConfig,
     OPTConfig,
     PreTrainedConfig,
 )
 
+from ctxsim_hf.context_models.causal.loading import start_ids
 from ctxsim_hf.context_models.causal.prefix_batches import PrefixBatches, common_prefix
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.context_models.causal.settings import BRIDGES, CausalSettings
@@ -57,16 +61,18 @@ def model(folder: Path) -> CausalContextModel:
 
 @torch.inference_mode()
 def naive(model: CausalContextModel, sentence: str, context: Context, term: str) -> float:
-    """One forward pass over one text, and the log-probabilities of the target's tokens."""
+    """One forward pass over one text, and the log-probabilities of the target's tokens; the first of the text has
+    none."""
 
     def ids(sentences: tuple[str, ...]) -> list[int]:
         return [i for s in sentences for i in model.tokenizer(f" {s}", add_special_tokens=False)["input_ids"]]
 
-    before = [model.tokenizer.bos_token_id, *ids(context.left[-1:])]
+    before = [*start_ids(model.tokenizer), *ids(context.left[-1:])]
     said, after = ids((sentence,)), ids(context.right[:1])
     source, target = (before, said) if term == "sentence" else ([*before, *said], after)
     logits = model.model(torch.tensor([[*source, *target]])).logits[0].log_softmax(-1)
-    return float(np.mean([float(logits[len(source) + place - 1, token]) for place, token in enumerate(target)]))
+    foretold = [(place, token) for place, token in enumerate(target, len(source)) if place > 0]
+    return float(np.mean([float(logits[place - 1, token]) for place, token in foretold]))
 
 
 @pytest.mark.parametrize("term", ["sentence", "right"])
@@ -77,6 +83,26 @@ def test_scores_are_those_of_a_naive_loop(model: CausalContextModel, term: str) 
     for row, sentence in enumerate(sentences):
         for column, context in enumerate(CONTEXTS):
             assert scores[row, column] == pytest.approx(naive(model, sentence, context, term), abs=1e-4)
+
+
+def test_without_a_start_mark_the_first_token_is_not_counted(model: CausalContextModel) -> None:
+    """As for GPT-2, where nothing stands to the left."""
+    tokenizer = copy.deepcopy(model.tokenizer)
+    tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
+    assert start_ids(tokenizer) == [] != start_ids(model.tokenizer)
+    unmarked = CausalContextModel(model.model, tokenizer)
+    contexts = [Context("e", 0, (), "", ("Nobody slept.",)), *CONTEXTS]
+    sentences = [sentence for sentence in SENTENCES if sentence]
+    prepared = unmarked.prepare_contexts(Contexts.from_texts(contexts))
+    for term in unmarked.terms:
+        scores = unmarked.score(term, unmarked.prepare_sentences(sentences), prepared)
+        expected = [[naive(unmarked, sentence, context, term) for context in contexts] for sentence in sentences]
+        np.testing.assert_allclose(scores, expected, atol=1e-4)
+    # Of a text of one token nothing can be said, and nothing to the left of a right side is as good as no sentence.
+    alone, (nowhere, *_) = [[5]], prepared
+    assert unmarked.score("sentence", alone, [nowhere]) == 0
+    after_nothing = unmarked.score("right", [[]], [nowhere])
+    assert after_nothing == pytest.approx(unmarked.score("sentence", [nowhere.right], [nowhere]), abs=1e-4)
 
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 512}
@@ -169,6 +195,31 @@ def test_another_process_gives_the_same(folder: Path, tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", code, folder, tmp_path / "v.npy", *SENTENCES], check=True)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), here.vectors(SENTENCES), atol=1e-5)
+
+
+def tiny_gpt2(folder: Path, positions: int, settings: CausalSettings) -> Path:
+    tokenizer = AutoTokenizer.from_pretrained(folder.parent)
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_layer=1, n_head=2, n_positions=positions)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    settings.save(folder)
+    return folder
+
+
+def test_a_context_that_is_longer_than_the_model_reads(folder: Path) -> None:
+    """Learned positions end somewhere; all that the settings allow has to come before."""
+    settings = CausalSettings(width=2, max_sentence_tokens=10, layer=-1)
+    long = "word " * 20
+    context = Contexts.from_texts([Context("c", 1, (long, long), "", (long, long))])
+    model = load_context_model(tiny_gpt2(folder / "fits", 51, settings))
+    for term in ("sentence", "right"):
+        assert np.isfinite(model.score(term, model.prepare_sentences([long]), model.prepare_contexts(context))).all()
+    message = "a context of width 2 with sentences of 10 tokens takes up to 51 tokens, but the model reads 50; lower"
+    with pytest.raises(UserError, match=message):
+        load_context_model(tiny_gpt2(folder / "short", 50, settings))
+    with pytest.raises(UserError, match="takes up to 31 tokens, but the model reads 30"):
+        load_context_model(tiny_gpt2(folder / "left", 30, replace(settings, terms=["sentence"])))
+    load_context_model(tiny_gpt2(folder / "cloze", 30, replace(settings, terms=[])))  # is asked for no context
 
 
 def test_bad_input(folder: Path, model: CausalContextModel, tmp_path: Path) -> None:

@@ -202,7 +202,11 @@ def test_bad_models(ctxsim: Run, corpus: Path, start: Path, tmp_path: Path, monk
     small.resize_token_embeddings(300)
     small.save_pretrained(tmp_path / "small")
     AutoTokenizer.from_pretrained(start).save_pretrained(tmp_path / "small")
+    AutoModelForCausalLM.from_pretrained(start).save_pretrained(tmp_path / "wide")
+    AutoTokenizer.from_pretrained(start).save_pretrained(tmp_path / "wide")
+    CausalSettings(width=4, terms=[]).save(tmp_path / "wide")
     for name, message in (
+        ("wide", "a context of width 4 with sentences of 64 tokens takes up to 577 tokens, but the model reads 512"),
         ("bert", "its config.json names the architectures ['BertModel']"),
         ("cut.gguf", "cut.gguf'"),
         ("small", "the vocabularies differ: the model of --init has 300 tokens"),

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hub_processes import environment, run_commands
+from loopback_hub import WRITER, Blob, LoopbackHub, Repository
 from tiny_gguf import save_gguf
 from tiny_language_model import save_tiny_llama
 
@@ -49,6 +51,20 @@ def test_an_origin_with_a_file_inside_a_package(
     assert code == 0, err
     origin = OriginSimilarity.from_pretrained(tmp_path / "origin")
     assert origin.settings.signals == {"cloze": 1.0, "words": 0.2}
+    assert origin.similarity(["Nosidi ranusi."], ["Nosidi ranusi."]) == pytest.approx(1)
+
+
+def test_an_origin_with_a_file_of_a_repository(file: Path, planted: Path, tmp_path: Path) -> None:
+    model = ("--context-model", "me/llama/llama.gguf", "--background", 40)
+    words = ["index", "--chunks", planted / "chunks", *model, "--output", tmp_path / "origin"]
+    with LoopbackHub() as hub:
+        repository = hub.repositories["models", "me/llama"] = Repository(private=False)
+        blob = Blob(file.read_bytes(), is_large=True)
+        repository.commit({"llama.gguf": blob, "llama-q2.gguf": blob, "config.json": Blob(b"{}", False)})
+        ((code, _, err),) = run_commands([(WRITER, words)], environment(hub.endpoint, tmp_path / "home"), tmp_path)
+    assert code == 0, err
+    assert {request.split("/")[-1] for request in hub.requests if "/resolve/" in request} == {"llama.gguf"}
+    origin = OriginSimilarity.from_pretrained(tmp_path / "origin")
     assert origin.similarity(["Nosidi ranusi."], ["Nosidi ranusi."]) == pytest.approx(1)
 
 

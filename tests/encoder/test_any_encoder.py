@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_up import make_text
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from tiny_encoder import KINDS, MAX_TOKENS, make_tokenizer, save_encoder
 from tiny_surrogate import mixed_sentences
-from tokenizers import BertWordPieceTokenizer, Tokenizer
-from tokenizers.processors import TemplateProcessing
 from topic_pairs import write_pairs
 from transformers import (
     AutoConfig,
@@ -26,63 +24,20 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    TokenizersBackend,
 )
 
 from ctxsim_hf import CrossSurrogateModel, SentenceEncoder, SurrogateModel
 from ctxsim_hf.registration import transformers_class
 
 Run = Callable[..., tuple[int, str, str]]
-KINDS = ("bert", "distilbert", "modernbert", "mpnet", "xlm-roberta", "deberta-v2", "electra")
-MAX_TOKENS = 40
-AFTER_PAD = ("mpnet", "xlm-roberta")
 SENTENCES = [*mixed_sentences(12), "", "words " * 99]
-
-
-def make_tokenizer(kind: str, marks: bool = True) -> TokenizersBackend:
-    """WordPiece, with `[CLS] ... [SEP]` or nothing around a sentence; the pad id is 0 or 1, as each kind has it."""
-    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"]
-    if kind in AFTER_PAD:
-        special[:2] = special[1::-1]
-    trainer = BertWordPieceTokenizer()
-    texts = make_text(300, seed=0).split("\n\n")
-    trainer.train_from_iterator(texts, vocab_size=400, special_tokens=special, show_progress=False)
-    tokenizer = Tokenizer.from_str(trainer.to_str())
-    template = ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1") if marks else ("$A", "$A $B")
-    ids = [(mark, special.index(mark)) for mark in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = TemplateProcessing(single=template[0], pair=template[1], special_tokens=ids)
-    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-    tokens = {f"{name}_token": token for name, token in names.items()}
-    return TokenizersBackend(tokenizer_object=tokenizer, **tokens, model_input_names=["input_ids", "attention_mask"])
-
-
-def tiny_config(kind: str, tokenizer: TokenizersBackend) -> Any:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    if kind == "distilbert":
-        sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
-    if kind == "electra":
-        sizes["embedding_size"] = 8
-    marks = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
-    positions = MAX_TOKENS + (tokenizer.pad_token_id + 1 if kind in AFTER_PAD else 0)
-    return AutoConfig.for_model(
-        kind,
-        vocab_size=len(tokenizer),
-        max_position_embeddings=positions,
-        initializer_range=0.3,  # small weights would make all vectors alike
-        **sizes,
-        **marks,
-    )
 
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Plain encoders, as anybody would save them."""
     folder = tmp_path_factory.mktemp("starts")
     for kind in KINDS:
-        tokenizer = make_tokenizer(kind)
-        torch.manual_seed(0)
-        AutoModel.from_config(tiny_config(kind, tokenizer)).save_pretrained(folder / kind)
-        tokenizer.save_pretrained(folder / kind)
+        save_encoder(folder / kind, kind)
     return folder
 
 
@@ -222,6 +177,16 @@ def test_export(ctxsim: Run, trained: Path, tmp_path: Path, kind: str) -> None:
     exported, model = (SentenceEncoder.from_pretrained(folder) for folder in (tmp_path / "onnx", trained / kind))
     wanted = model.encode(SENTENCES, normalize_embeddings=True)
     np.testing.assert_allclose(exported.encode(SENTENCES), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bert", "modernbert", "mpnet"])
+def test_export_in_8_bits(ctxsim: Run, trained: Path, tmp_path: Path, kind: str) -> None:
+    code, _, err = ctxsim("export", "--surrogate", trained / kind, "--output", tmp_path / "int8", "--quantize", "int8")
+    assert code == 0, err
+    exported, model = (SentenceEncoder.from_pretrained(folder) for folder in (tmp_path / "int8", trained / kind))
+    found, wanted = (np.asarray(one.encode(SENTENCES, normalize_embeddings=True)) for one in (exported, model))
+    assert (found * wanted).sum(1).min() > 0.98
+    assert b"MatMulInteger" in (tmp_path / "int8/model.onnx").read_bytes()
 
 
 def test_search(ctxsim: Run, trained: Path, tmp_path: Path) -> None:

@@ -78,6 +78,9 @@ def folders(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["--init", language_model, "--chunks", planted / "chunks", "--max-steps", 2, "--eval-contexts", 20]
     words += ["--output", ctxsim / "context-model-tiny"]
     assert main(["train", "context-model", *map(str, words)]) == 0
+    words = ["--kind", "static", "--pairs", pairs, "--tokenizer", planted / "tokenizer", "--hidden-size", 16]
+    words += ["--max-steps", 2, "--keep", "last", "--output", ctxsim / "surrogate-static"]
+    assert main(["train", "surrogate", *map(str, words)]) == 0
     make_surrogate(ctxsim / "surrogate-large", pairs)
     make_surrogate(ctxsim / "cross-surrogate", pairs, CrossSurrogateModel)
     stages = {"theirs": [None], "ours": [digest_file(ctxsim / "surrogate-large/stage.json")]}

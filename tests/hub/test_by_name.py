@@ -10,6 +10,8 @@ import pytest
 from hub_processes import environment, run_commands, run_python
 from loopback_hub import WRITER
 
+from ctxsim_hf import SentenceEncoder
+
 BEGIN = """
 import json, sys
 revisions = json.loads(sys.argv[1])  # of what should not be the latest
@@ -113,6 +115,28 @@ def test_the_hub_and_then_its_cache(published: Any, from_folders: dict[str, Any]
     check(found, from_folders)
     env = environment("http://127.0.0.1:9", tmp_path / "home", offline=True)
     check(load(list(ROADS), env, tmp_path), from_folders)
+
+
+STATIC = """
+import json, sys
+name, texts = sys.argv[1], ["A cat sat there.", "There the cat sat."]
+from sentence_transformers import SentenceTransformer
+found = [SentenceTransformer(name).encode(texts).tolist()]
+assert "ctxsim_hf" not in sys.modules
+from ctxsim_hf import SentenceEncoder, SurrogateModel
+found.append(SentenceEncoder.from_pretrained(name).encode(texts).tolist())
+print(json.dumps([found, type(SurrogateModel.from_pretrained(name).encoder).__name__]))
+"""
+
+
+def test_a_static_surrogate(published: Any, folders: Path, tmp_path: Path) -> None:
+    name = "ctxsim/surrogate-static"
+    env = environment(published.hub.endpoint, tmp_path / "home")
+    (theirs, ours), encoder = run_python(STATIC, env, tmp_path, name)
+    assert encoder == "StaticEncoder" and theirs[0] != theirs[1]
+    expected = SentenceEncoder.from_pretrained(folders / name).encode(["A cat sat there.", "There the cat sat."])
+    for vectors in (theirs, ours):
+        assert flat(vectors) == pytest.approx(flat(expected.tolist()), abs=1e-5)
 
 
 @pytest.mark.slow

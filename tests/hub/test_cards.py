@@ -14,7 +14,7 @@ from stage_records import rewrite_stage
 
 Run = Callable[..., tuple[int, str, str]]
 STAGES = ("surrogate-large", "cross-surrogate", "discriminator-light", "generator-light", "generator-small")
-STAGES = (*STAGES, "origin-light", "context-model-tiny")
+STAGES = (*STAGES, "surrogate-static", "origin-light", "context-model-tiny")
 NAMES = (*STAGES, "harvested-pairs", "origin")
 
 
@@ -72,6 +72,13 @@ def test_results_are_in_the_metadata(folders: Path) -> None:
     assert card.data.library_name == "sentence-transformers" and card.data.pipeline_tag == "sentence-similarity"
     other = ModelCard.load(folders / "ctxsim/cross-surrogate/README.md")
     assert other.data.eval_results is None and "This model was not evaluated." in other.text
+
+
+def test_the_card_of_a_static_surrogate_claims_no_layers_and_no_other_library(folders: Path) -> None:
+    text = " ".join(read(folders, "surrogate-static").split())
+    assert "A sentence encoder of 16 dimensions" in text
+    assert "It is a static model. SentenceTransformer opens it without `ctxsim_hf`. ## How to use" in text
+    assert "AutoModel" not in text and "layers" not in text and "beyond" not in text, "it reads every token"
 
 
 def test_results_are_those_of_this_folder(ctxsim: Run, folders: Path, earlier: Path, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_dry_run_lists_and_sends_nothing(ctxsim: Run, folders: Path, caplog: pyt
 
 KINDS = {
     "surrogate-large": "models",
+    "surrogate-static": "models",
     "generator-small": "models",
     "origin-light": "models",
     "harvested-pairs": "datasets",
@@ -88,6 +89,8 @@ def test_only_what_is_listed_goes(hub: LoopbackHub, publish: Publish, folders: P
         assert all(WRITER.encode() not in content for content in repository.files.values())
     published = hub.repository("ctxsim/listed-surrogate-large").files
     assert {"stage.json", "thresholds.json", "1_Pooling/config.json", "model.safetensors"} <= published.keys()
+    static = hub.repository("ctxsim/listed-surrogate-static").files
+    assert {"stage.json", "modules.json", "config.json", "tokenizer.json", "model.safetensors"} <= static.keys()
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and WRITER.encode() in path.read_bytes()]
     assert kept == []
 

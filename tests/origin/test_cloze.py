@@ -1,5 +1,6 @@
 """The signal `cloze`, over a tiny random language model."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -183,3 +184,44 @@ def test_what_a_sentence_has_with_everything_is_taken_off(origin_folder: Path) -
     pairs = np.array([[0, 2], [1, 3]])
     expected = corrected.similarity(texts[:2], texts[2:])
     np.testing.assert_allclose(corrected.group_similarity(texts, pairs), expected, atol=1e-5)
+
+
+def test_an_explanation_names_the_words_that_sentences_suggest(planted: Path, tmp_path: Path) -> None:
+    """By a model of random weights, but with whole words of the corpus among its tokens."""
+    texts = [json.loads(line)["text"] for line in (planted / "texts.jsonl").open()]
+    origin = OriginSimilarity.from_pretrained(
+        index_tiny_llama(planted / "chunks", tmp_path, text=texts, vocab_size=1200), signals={"cloze": 1}
+    )
+    model = origin.models["llama"]
+    assert isinstance(model, CausalContextModel)
+    probes = PlantedCorpus().probes(20)
+    explained = (origin.explain(probe.sentence, probe.near_copy) for probe in probes)
+    found, words = next((one, one.words) for one in explained if one.words and all(one.words.groups.values()))
+    for name, group in words.groups.items():
+        assert name in ("both suggest", "only 1 suggests", "only 2 suggests")
+        assert f"{name}: {', '.join(group)}" in str(found).splitlines()
+        assert f"<b>{name}</b><br>{', '.join(group)}</div>" in found.html()
+    assert {*words.both, *words.first, *words.second} <= {word.strip(".").lower() for t in texts for word in t.split()}
+    sentences = [found.sentence1, found.sentence2]
+    usual = model.word_scores(origin.background)
+    scores = (model.word_scores(sentences) - usual.mean(0)) / usual.std(0)
+    tokens = [word.lower() for word in model.words]
+
+    def suggested(word: str) -> np.ndarray:
+        """Of the words that are this one but for the case: (sentences, words)."""
+        return scores[:, [place for place, token in enumerate(tokens) if token == word]]
+
+    assert all(suggested(word).min(0).max() > 1.4 for word in words.both)
+    for row, group in enumerate((words.first, words.second)):
+        for word in group:
+            own, other = suggested(word)[[row, 1 - row]]
+            assert ((own > 1.4) & (other < 0.8)).any()
+    turned = origin.explain(*sentences[::-1]).words
+    assert turned is not None and (turned.both, turned.first, turned.second) == (words.both, words.second, words.first)
+
+
+def test_a_sentence_that_is_longer_than_the_model_reads(ctxsim: Run, origin_folder: Path) -> None:
+    for flags in ((), ("--explain",)):
+        code, out, err = ctxsim("similarity", "A cat sat there.", "word " * 600, "--origin", origin_folder, *flags)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "the model reads 512 tokens at most, but a text has" in err and "word word" in err

@@ -1,6 +1,7 @@
 """A folder here, else what a Hub has, else one line that says what was expected."""
 
 import json
+import re
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +13,7 @@ from loopback_hub import Blob, LoopbackHub, Repository
 from unfinished import unfinished
 
 from ctxsim_hf.runtime.errors import UserError
-from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model
+from ctxsim_hf.runtime.fetch import fetch_folder, fetch_model, hub_id
 
 FETCH = """
 import json, sys
@@ -69,6 +70,58 @@ def test_from_a_hub_and_offline_from_its_cache(tmp_path: Path) -> None:
     assert run_python(FETCH, offline, tmp_path, json.dumps(wanted))[:3] == online[:3]
 
 
+FETCH_MODELS = """
+import json, sys
+from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import fetch_model
+said = []
+for name, patterns in json.loads(sys.argv[1]):
+    try:
+        path = fetch_model(name, "a toy", patterns)
+        found = [path] if path.is_file() else path.rglob("*")
+        said.append(sorted(file.name for file in found if file.is_file()))
+    except UserError as error:
+        said.append(str(error))
+print(json.dumps(said))
+"""
+
+
+def test_of_a_repository_at_most_one_gguf_file_is_downloaded(tmp_path: Path) -> None:
+    with LoopbackHub() as hub:
+        for name, files in {
+            "both": ["config.json", "model.safetensors", "a.gguf", "b.gguf"],
+            "several": ["config.json", "a.gguf", "deep/b.gguf"],
+            "one": ["config.json", "a.gguf"],
+            "deep": ["config.json", "deep/a.gguf", "deep/context_model.json"],
+            "none": ["config.json"],
+        }.items():
+            repository = hub.repositories["models", f"me/{name}"] = Repository(private=False)
+            repository.commit({file: Blob(file.encode(), False) for file in files})
+        wanted = [(f"me/{name}", None) for name in ("both", "several", "one", "deep", "none")]
+        wanted += [("me/both", ["*.json", "*.safetensors", "*.gguf"]), ("me/several/deep/b.gguf", None)]
+        wanted += [("me/one/absent.gguf", None), ("me/nowhere/a.gguf", None)]
+        env = environment(hub.endpoint, tmp_path / "home")
+        online = run_python(FETCH_MODELS, env, tmp_path, json.dumps(wanted))
+    files, absent = online[:-2], online[-2:]
+    refusal = "expected one GGUF file in 'me/several', found a.gguf, deep/b.gguf; name one, such as me/several/a.gguf"
+    assert files == [
+        ["config.json", "model.safetensors"],
+        refusal,
+        ["a.gguf", "config.json"],
+        ["a.gguf", "context_model.json"],
+        ["config.json"],
+        ["config.json", "model.safetensors"],
+        ["b.gguf"],
+    ]
+    for said in absent:
+        assert said.startswith("expected a toy or its id on the Hub, but 'me/") and "could not be downloaded" in said
+    downloaded = [request.split("/")[1:3] for request in hub.requests if re.match("GET.*resolve.*gguf", request)]
+    assert sorted(name for _, name in downloaded) == ["deep", "one", "several"]
+    offline = environment(hub.endpoint, tmp_path / "home", offline=True)
+    said = run_python(FETCH_MODELS, offline, tmp_path, json.dumps(wanted))
+    assert [said[place] for place in (0, 2, 4, 5, 6)] == [online[place] for place in (0, 2, 4, 5, 6)]
+
+
 def test_a_server_that_is_no_hub_is_one_line(tmp_path: Path) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -116,3 +169,10 @@ def test_of_files_only_gguf_is_a_model(tmp_path: Path) -> None:
     for name in ("model.bin", "absent.gguf"):
         with pytest.raises(UserError, match=rf"^expected a toy or its id on the Hub, but '.*{name}' is not a local"):
             fetch_model(tmp_path / name, "a toy")
+
+
+def test_what_a_record_says_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").touch()
+    assert hub_id(tmp_path / "model.gguf") == hub_id(tmp_path) == {}
+    assert hub_id("me/model") == {"id": "me/model"}
+    assert hub_id("me/model/deep/a.gguf") == {"id": "me/model", "file": "deep/a.gguf"}

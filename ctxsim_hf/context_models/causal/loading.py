@@ -4,9 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, TokenizersBackend
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    TokenizersBackend,
+)
 
+from ctxsim_hf.context_models.reading_settings import SETTINGS_FILE, ReadingSettings
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.fetch import only_gguf
 from ctxsim_hf.runtime.pretrained import check_safetensors, explain_opening
 from ctxsim_hf.text.fast_tokenizer import open_tokenizer
 
@@ -21,11 +30,8 @@ def find_gguf(folder: Path) -> Path | None:
         return folder
     if any(folder.glob("*.safetensors")):
         return None
-    files = sorted(folder.glob(GGUF))
-    if len(files) > 1:
-        names = ", ".join(path.name for path in files)
-        raise UserError(f"expected one GGUF file in {str(folder)!r}, found {names}; name the file itself")
-    return files[0] if files else None
+    name = only_gguf(str(folder), (path.name for path in folder.glob(GGUF)))
+    return None if name is None else folder / name
 
 
 def load_causal(
@@ -51,6 +57,24 @@ def load_causal(
             folder, config=config, dtype=dtype, use_safetensors=True, trust_remote_code=False
         )
         return model.to(device).eval(), open_tokenizer(folder)
+
+
+def longest_text(config: PreTrainedConfig) -> int | None:
+    """Return how many tokens a model reads; None for one without such a limit, as BLOOM, whose attention needs no
+    positions."""
+    limit: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return limit
+
+
+def check_fits(config: PreTrainedConfig, settings: ReadingSettings, sides: int) -> None:
+    """Refuse settings by which a sentence and so many sides of its context may be more than the model reads."""
+    longest = (sides * settings.width + 1) * settings.max_sentence_tokens + 1  # a mark begins it, at most
+    limit = longest_text(config)
+    if limit is not None and longest > limit:
+        raise UserError(
+            f"a context of width {settings.width} with sentences of {settings.max_sentence_tokens} tokens takes up to "
+            f"{longest} tokens, but the model reads {limit}; lower them in {SETTINGS_FILE}"
+        )
 
 
 def start_ids(tokenizer: TokenizersBackend) -> list[int]:

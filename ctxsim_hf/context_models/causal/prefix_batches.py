@@ -20,7 +20,7 @@ TOKENS_PER_BATCH_ELSEWHERE = 16_384
 @dataclass(frozen=True)
 class Batch:
     rows: np.ndarray  # places among the rows that were given
-    states: torch.Tensor  # (rows, 1 + tokens, hidden): after the beginning, and after each token of the rest
+    states: torch.Tensor  # (rows, 1 + tokens, hidden): after the beginning (zeros if none), each token of the rest
     ids: torch.Tensor  # (rows, tokens): the rest, padded on the right
     lengths: torch.Tensor  # (rows,): real tokens of the rest
 

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, TokenizersBackend
 
 from ctxsim_hf.context_models.base import MODEL_FILES, ContextModel
-from ctxsim_hf.context_models.causal.loading import GGUF, load_causal, start_ids
+from ctxsim_hf.context_models.causal.loading import GGUF, check_fits, load_causal, longest_text, start_ids
 from ctxsim_hf.context_models.causal.output_layer import OutputLayer
 from ctxsim_hf.context_models.causal.prefix_batches import Batch, PrefixBatches
 from ctxsim_hf.context_models.causal.settings import CausalSettings
@@ -62,6 +62,8 @@ class CausalContextModel(ContextModel):
         layers = model.config.get_text_config().num_hidden_layers
         if not -layers <= self.settings.layer <= -1:
             raise UserError(f"layer must be from -{layers} to -1 for this model, got {self.settings.layer}")
+        if self.terms:
+            check_fits(model.config, self.settings, sides=2 if "right" in self.terms else 1)
 
     @classmethod
     def load(cls, folder: Path, device: str) -> Self:
@@ -96,8 +98,10 @@ class CausalContextModel(ContextModel):
             rows = [[*prefix, *sentence, *right] for sentence in sentences]
             for batch in batches(rows, len(prefix)):
                 own = torch.tensor([len(sentences[row]) for row in batch.rows])
-                spans = (own, batch.lengths) if term == "right" else (torch.zeros_like(own), own)
-                scores[batch.rows, column] = self._mean_log_prob(batch, *spans)
+                starts, ends = (own, batch.lengths) if term == "right" else (torch.zeros_like(own), own)
+                if not prefix:  # the first token of all is foretold by nothing, and not counted
+                    starts = starts.clamp(min=1)
+                scores[batch.rows, column] = self._mean_log_prob(batch, starts, ends)
         return scores
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
@@ -141,8 +145,7 @@ class CausalContextModel(ContextModel):
     def _whole_ids(self, texts: list[str]) -> list[list[int]]:
         rows = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
         longest = max(map(len, rows)) + len(self._start)
-        # BLOOM, whose attention needs no positions, has no such limit.
-        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        limit = longest_text(self.model.config)
         if limit is not None and longest > limit:
             text = texts[max(range(len(rows)), key=lambda row: len(rows[row]))]
             raise UserError(f"the model reads {limit} tokens at most, but a text has {longest}: {text[:80]!r}")

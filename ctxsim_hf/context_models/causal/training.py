@@ -15,7 +15,7 @@ import torch
 from accelerate import Accelerator
 from transformers import PreTrainedModel, TokenizersBackend
 
-from ctxsim_hf.context_models.causal.loading import load_causal, start_ids
+from ctxsim_hf.context_models.causal.loading import check_fits, load_causal, longest_text, start_ids
 from ctxsim_hf.context_models.causal.lora import add_lora, require_peft
 from ctxsim_hf.context_models.causal.right_gain import RightGain
 from ctxsim_hf.context_models.causal.scoring import CausalContextModel
@@ -44,6 +44,7 @@ def run(arguments: ContextModelArguments) -> dict[str, Any]:
     model, tokenizer = load_causal(start, "cpu", torch.float32)
     check_sizes(model, tokenizer, arguments.max_tokens)
     settings = CausalSettings.load(start)
+    check_fits(model.config, settings, sides=2)  # which the held-out gain reads
     return run_training(
         COMMAND, arguments, inputs, tokenizer, lambda: CausalTask(arguments, model, tokenizer, settings), fit
     )
@@ -51,7 +52,7 @@ def run(arguments: ContextModelArguments) -> dict[str, Any]:
 
 def check_sizes(model: PreTrainedModel, tokenizer: TokenizersBackend, max_tokens: int) -> None:
     """Refuse rows that are longer than the model reads, and tokens that it does not know."""
-    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    limit = longest_text(model.config)
     if limit is not None and max_tokens > limit:
         raise UserError(f"--max-tokens {max_tokens} is more than the {limit} tokens that the model reads; lower it")
     known = model.get_input_embeddings().num_embeddings
