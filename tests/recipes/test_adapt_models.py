@@ -127,7 +127,7 @@ def test_labelled_by_a_language_model(ctxsim: Run, texts: Path, language_model: 
     assert harvested["arguments"]["pairs"] == Budget(0.1, speed).pairs
     # The speed is not measured again: what is recorded is what the steps follow from.
     code, again, err = ctxsim(*words)
-    assert (code, again) == (0, said) and err.count("exists already") == 11
+    assert (code, again) == (0, said) and err.count("exists already") == 12
     assert json.loads((tmp_path / "out/speed.json").read_text())["sentences_per_second"] == speed
     code, _, err = ctxsim(*(word for word in words if word not in ("--context-model", language_model)))
     assert code == 2 and f"context_model was {language_model}, now None. Choose another --output" in err
