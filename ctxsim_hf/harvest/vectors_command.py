@@ -16,7 +16,7 @@ from ctxsim_hf.origin.settings import OriginSettings
 from ctxsim_hf.origin.settings_arguments import OverrideArguments
 from ctxsim_hf.origin.similarity import origin_folder
 from ctxsim_hf.runtime.arguments import StageArguments
-from ctxsim_hf.runtime.blocks import LocalExecutor, execute
+from ctxsim_hf.runtime.blocks import Executor, LocalExecutor, execute
 from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.record import describe_stage, read_counts
 from ctxsim_hf.runtime.stage import Stage
@@ -58,8 +58,13 @@ class VectorArguments(StageArguments, OverrideArguments):
         return {"origin": describe_stage(folder, "index"), "settings": settings.to_json()}
 
 
-def run(arguments: VectorArguments) -> dict[str, Any]:
-    """Run the stage; return the counts that stage.json records."""
+def run(arguments: VectorArguments, executor: Executor | None = None) -> dict[str, Any]:
+    """Run the stage; return the counts that stage.json records.
+
+    Args:
+        arguments (`VectorArguments`): Which sentences to draw, and the settings of their origin.
+        executor (`Executor`, *optional*): Makes the files. None uses `arguments.workers` processes on this machine.
+    """
     with Stage(COMMAND, arguments, arguments.inputs(), PACKAGES) as stage:
         if not stage.finished:
             threads = None if arguments.workers == 1 else max(1, available_cores() // arguments.workers)
@@ -74,5 +79,5 @@ def run(arguments: VectorArguments) -> dict[str, Any]:
             check_vectors(work.origin)
             tokens = (arguments.min_tokens, arguments.max_tokens)
             work.sentences = draw_sentences(work.origin.index, arguments.sentences, tokens, arguments.seed)
-            stage.finish(execute(work, LocalExecutor(arguments.workers, "vectors")))
+            stage.finish(execute(work, executor or LocalExecutor(arguments.workers, "vectors")))
     return read_counts(arguments.output, COMMAND)
