@@ -1,8 +1,9 @@
 """Estimate time, memory and disk of every stage from measured constants.
 
-Each part of a stage costs `start + sum(rate * quantity)`. The quantities say how it scales: `words`, `pairs`, or
-`pairs * chunks`, since TF-IDF looks through all chunks for the sentences of a group. Parallel parts are divided by all
-cores; the others run on one core, whatever the number of machines. The constants are CPU seconds of one core, in a
+Each part of a stage costs `start + sum(rate * quantity)`. The quantities say how it scales: `documents`, `words`,
+`pairs`, or `pairs * chunks`, since TF-IDF looks through all chunks for the sentences of a group. A document has half a
+chunk more than its words fill, on average, for it is cut into a whole number of them. Parallel parts are divided by
+all cores; the others run on one core, whatever the number of machines. The constants are CPU seconds of one core, in a
 JSON file written by `python -m benchmarks.bench_costs`; those that come with the package hold for the machine named in
 it. A context model of another size is charged in proportion to its work for a token: the hidden size of a light
 generator, the layers times the squared hidden size of the others.
@@ -96,7 +97,7 @@ class CostModel:
                 f"expected one of {', '.join(self._models)}"
             )
         measured, own_parts = self._models[context_model]
-        chunks = workload.words / self._words_per_chunk
+        chunks = workload.words / self._words_per_chunk + workload.documents / 2
         quantities = {
             "documents": workload.documents,
             "words": workload.words,
