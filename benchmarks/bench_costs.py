@@ -1,13 +1,15 @@
 """Measure the constants of `ctxsim plan`, or compare its estimates with real runs.
 
-    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 20000 200000 2000000] [--output FILE]
+    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 20000 200000 2000000] [--context-model LM]
+        [--output FILE]
     python -m benchmarks.bench_costs [--corpus FILE ...] --check 40000 400000 4000000
 
 All stages run on the first words of a corpus, of several sizes, in one process with one thread; chunking also runs on
 the same words in many short documents, which shows what a document costs. The constants of a part are those of the
 line whose relative errors are least, so that small runs count as much as large ones. Time is that of the CPU, so a
-busy machine does not matter. The context model is hardly trained, which does not change its speed. Without --corpus,
-the corpus is the documentation on this machine.
+busy machine does not matter. The context model is hardly trained, which does not change its speed. A language model
+is not run through the stages: it is opened and reads some sentences, which is nearly all that it adds to an index and
+a harvest. Without --corpus, the corpus is the documentation on this machine.
 """
 
 import argparse
@@ -32,15 +34,20 @@ from scipy.optimize import nnls
 import ctxsim_hf
 from benchmarks.demo_data import write_demo_corpus
 from benchmarks.measuring import anonymous_memory
+from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.harvest.drawing import NEAR_CHUNKS
 from ctxsim_hf.harvest.harvest_arguments import MIXES
+from ctxsim_hf.origin.index_arguments import IndexArguments
 from ctxsim_hf.recipes.cost_model import SHIPPED, CostModel, Workload
+from ctxsim_hf.recipes.reading_speed import EXPECTED, MAX_LETTERS
 from ctxsim_hf.runtime.blocks import Blocks, LocalExecutor
+from ctxsim_hf.runtime.fetch import fetch_model
 
 PAIRS = 20_000
 PRESET = "light"
 SEARCHES = 500
 SHORT = 60  # words of a short document
+READ = 200  # sentences that a language model reads
 # Stage -> its parts that run in blocks, which all cores share, and what is left, which one core does.
 PARTS = {
     "chunk": ({"ChunkBlocks": "chunk: split sentences"}, "chunk: find duplicates"),
@@ -55,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, nargs="+", help=".jsonl or .jsonl.gz files with a column text")
     parser.add_argument("--words", type=int, nargs="+", default=[20_000, 200_000, 2_000_000], help="sizes to measure")
+    parser.add_argument("--context-model", help="a causal language model to measure too")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results/costs.json")
     parser.add_argument("--check", type=int, nargs="+", help="sizes to compare with the estimates instead")
     parser.add_argument("--constants", type=Path, default=SHIPPED, help="file to check")
@@ -66,7 +74,8 @@ def main() -> None:
             check(bench, args.check, CostModel.load(args.constants))
         else:
             args.output.parent.mkdir(exist_ok=True)
-            args.output.write_text(json.dumps(constants(bench, sorted(args.words)), indent=2) + "\n", "utf-8")
+            found = constants(bench, sorted(args.words), args.context_model)
+            args.output.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
             print(f"{args.output} is written")
 
 
@@ -236,7 +245,7 @@ def seconds_of_search(place: Path) -> float:
     return min(times)
 
 
-def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
+def constants(bench: Bench, sizes: Sequence[int], language_model: str | None) -> dict[str, Any]:
     """Return the content of the file, from runs of several sizes."""
     runs = [bench.run(words) for words in sizes]
     chunks = [bench.chunks[words] for words in sizes]
@@ -248,11 +257,42 @@ def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
     short, seconds = bench.short_documents(sizes[-1])
     found = _fit([*(run[finding]["seconds"] for run in runs), seconds], [*sizes, sizes[-1]], [*documents, short])
     rates[finding]["seconds"] = dict(zip(("start", "words", "documents"), found, strict=True))
+    models: dict[str, Any] = {"light": {"preset": PRESET, "parts": {name: rates[name] for name in OF_MODEL}}}
+    if language_model is not None:
+        sentences_per_pair = runs[-1]["pairs"]["sentences"]
+        parts = parts_of_language_model(bench, language_model, rates["harvest: draw"], sentences_per_pair)
+        models["causal"] = {"parts": parts}
     return {
         "machine": f"{platform.machine()}, one core at a time, {', '.join(f'{size:,}' for size in sizes)} words",
         "words_per_chunk": sizes[-1] / (chunks[-1] - documents[-1] / 2),
         "parts": {name: rates[name] for name in names if name not in OF_MODEL},
-        "context_models": {"light": {"preset": PRESET, "parts": {name: rates[name] for name in OF_MODEL}}},
+        "context_models": models,
+    }
+
+
+def parts_of_language_model(
+    bench: Bench, name: str, draw: dict[str, Any], sentences_per_pair: float
+) -> dict[str, dict[str, Any]]:
+    """Return what a language model adds. Each process opens it, and it reads the background of an index and each
+    sentence of a harvest once; so time and memory grow with its parameters."""
+    timed = Timed()
+    with timed.measuring("open"):
+        model = CausalContextModel.load(fetch_model(name, EXPECTED, CausalContextModel.files), "cpu")
+    rows = ctxsim_hf.read_chunks(bench.scratch / "first")["sentences"]
+    sentences = [text for row in rows for text in row if len(text) <= MAX_LETTERS][:READ]
+    with timed.measuring("read"):
+        model.vectors(sentences)
+    parameters = model.model.num_parameters()
+    a_sentence = timed.parts["read"]["seconds"] / len(sentences) / parameters
+    grown = max(part["memory"] for part in timed.parts.values())
+    start = {"start": timed.parts["open"]["seconds"]}
+    memory = {"memory": {"start": bench.memory_at_start, "parameters": grown / parameters}}
+    background = {"seconds": start | {"parameters": IndexArguments.background * a_sentence}, "disk": {}}
+    label = {"seconds": start | {"pairs * parameters": sentences_per_pair * a_sentence}, "disk": {}}
+    return {
+        "index: background": background | memory | {"parallel": False},
+        "harvest: draw": draw | memory | {"seconds": start | draw["seconds"]},
+        "harvest: label": label | memory | {"parallel": True},
     }
 
 

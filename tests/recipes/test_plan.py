@@ -33,7 +33,17 @@ CONSTANTS = {
                     "disk": NOTHING,
                 }
             },
-        }
+        },
+        "causal": {
+            "parts": {
+                "label": {
+                    "parallel": True,
+                    "seconds": {"start": 3, "pairs * parameters": 0.001},
+                    "memory": {"start": 1e6, "parameters": 8},
+                    "disk": NOTHING,
+                }
+            },
+        },
     },
 }
 
@@ -69,10 +79,25 @@ def test_another_preset_is_charged_by_its_size() -> None:
         estimate(preset="base")
 
 
+def test_a_language_model_is_charged_by_its_parameters() -> None:
+    workload = Workload(words=1000, documents=2, pairs=100, cores=2, parameters=500)
+    _, label = CostModel(CONSTANTS).estimate(workload, "causal", "light")
+    assert label == Cost("label", 2, pytest.approx(3 + 50 / 2), 1e6 + 4000, 0)
+
+
 def test_constants_of_the_package(ctxsim: Run) -> None:
     code, out, _ = ctxsim("plan", "--words", 10**9, "--pairs", 10**6, "--machines", 10, "--cores", 16)
     assert code == 0 and "shipped with the package" in out and "not included: training" in out
     assert "| harvest: label | 160 |" in out and "| chunk: find duplicates | 1 |" in out
+
+
+def test_a_language_model_of_the_package(ctxsim: Run) -> None:
+    words = ("plan", "--words", 10**6, "--pairs", 10**7, "--context-model", "causal")
+    small, large = (ctxsim(*words, *more)[1] for more in ((), ("--parameters", 1_711_376_384)))
+    assert "| index: background | 1 |" in small and "index: context models" not in small
+    label = [next(line for line in out.splitlines() if "harvest: label" in line) for out in (small, large)]
+    hours = [float(line.split(" | ")[3].replace(",", "")) for line in label]
+    assert hours[1] > 10 * hours[0] > 0 and "GB" in label[1]
 
 
 def test_short_documents_cost_more(ctxsim: Run) -> None:
@@ -93,7 +118,7 @@ def test_constants_of_ones_own(ctxsim: Run, tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured(ctxsim: Run, tmp_path: Path) -> None:
-    code, _, err = ctxsim("plan", "--words", 1000, "--context-model", "causal")
-    assert code == 2 and "no constants were measured for the context model 'causal'; expected one of light" in err
+    code, _, err = ctxsim("plan", "--words", 1000, "--context-model", "seq2seq")
+    assert code == 2 and "for the context model 'seq2seq'; expected one of light, causal" in err
     code, _, err = ctxsim("plan", "--words", 1000, "--constants", tmp_path / "nothing.json")
     assert code == 2 and "holds no constants" in err
