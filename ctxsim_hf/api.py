@@ -232,7 +232,7 @@ def harvest_vectors(
         sentences: Number of sentences to train on. None means the default of VectorArguments.
         workers: Processes, each with the models in memory. None means the default of VectorArguments.
         executor: Makes the files elsewhere, such as a `DatatroveExecutor`. None means this machine.
-        **options: Any field of `ctxsim_hf.harvest.vectors_command.VectorArguments`. None means its default.
+        **options: Any field of `ctxsim_hf.harvest.vector_arguments.VectorArguments`. None means its default.
 
     Returns:
         The counts of sentences and the shares of the signals.
