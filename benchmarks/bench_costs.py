@@ -34,12 +34,10 @@ from scipy.optimize import nnls
 import ctxsim_hf
 from benchmarks.demo_data import write_demo_corpus
 from benchmarks.measuring import anonymous_memory
-from ctxsim_hf.context_models.causal.scoring import CausalContextModel
 from ctxsim_hf.harvest.drawing import NEAR_CHUNKS
 from ctxsim_hf.harvest.harvest_arguments import MIXES
 from ctxsim_hf.origin.index_arguments import IndexArguments
 from ctxsim_hf.recipes.cost_model import SHIPPED, CostModel, Workload
-from ctxsim_hf.recipes.reading_speed import EXPECTED, MAX_LETTERS
 from ctxsim_hf.runtime.blocks import Blocks, LocalExecutor
 from ctxsim_hf.runtime.fetch import fetch_model
 
@@ -276,6 +274,10 @@ def parts_of_language_model(
     """Return what a language model adds. Each process opens it, and it reads the background of an index and each
     sentence of a harvest once; so time and memory grow with its parameters."""
     timed = Timed()
+    # Imported here, since its 90 MB would count as memory of every part.
+    from ctxsim_hf.context_models.causal.scoring import CausalContextModel
+    from ctxsim_hf.recipes.reading_speed import EXPECTED, MAX_LETTERS
+
     with timed.measuring("open"):
         model = CausalContextModel.load(fetch_model(name, EXPECTED, CausalContextModel.files), "cpu")
     rows = ctxsim_hf.read_chunks(bench.scratch / "first")["sentences"]
