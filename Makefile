@@ -84,7 +84,7 @@ wheel: .venv/installed    ## build a wheel, install it into a fresh environment,
 house: .venv/installed    ## who imports whom, room by room: a table, cycles, and the picture docs/house.svg
 	$(BIN)/python docs/house.py
 
-bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
+bench: .venv/bench .venv/demo-start  ## speed and memory, as ratios; DATA=corpora and OUT=artefacts to measure on those
 	$(BIN)/python -m benchmarks.bench_corpus $(if $(DATA),--corpus $(DATA))
 	$(BIN)/python -m benchmarks.bench_training $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_context_models $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
@@ -94,7 +94,7 @@ bench: .venv/bench        ## speed and memory, as ratios; DATA=corpora and OUT=a
 	$(BIN)/python -m benchmarks.bench_cluster $(if $(OUT),--chunks $(OUT)/chunks)
 	$(BIN)/python -m benchmarks.bench_origin $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
 	$(BIN)/python -m benchmarks.bench_harvest $(if $(OUT),--origin $(OUT)/ctxsim/origin-light)
-	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz))
+	$(BIN)/python -m benchmarks.bench_costs $(if $(DATA),--corpus $(wildcard $(DATA)/*/*.jsonl.gz)) $$(cat .venv/demo-start)
 	$(BIN)/python -m benchmarks.bench_encode $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer)
 	$(BIN)/python -m benchmarks.bench_mining
 	$(BIN)/python -m benchmarks.bench_busy $(if $(OUT),--chunks $(OUT)/chunks --tokenizer $(OUT)/tokenizer --origin $(OUT)/ctxsim/origin-light --surrogate $(OUT)/ctxsim/surrogate-light)

@@ -1,12 +1,15 @@
 """Measure the constants of `ctxsim plan`, or compare its estimates with real runs.
 
-    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 20000 200000 2000000] [--output FILE]
+    python -m benchmarks.bench_costs [--corpus FILE ...] [--words 20000 200000 2000000] [--context-model LM]
+        [--output FILE]
     python -m benchmarks.bench_costs [--corpus FILE ...] --check 40000 400000 4000000
 
-All stages run on the first words of a corpus, of several sizes, in one process with one thread. The constants of a
-part are those of the line whose relative errors are least, so that small runs count as much as large ones. Time is
-that of the CPU, so a busy machine does not matter. The context model is hardly trained, which does not change its
-speed. Without --corpus, the corpus is the documentation on this machine.
+All stages run on the first words of a corpus, of several sizes, in one process with one thread; chunking also runs on
+the same words in many short documents, which shows what a document costs. The constants of a part are those of the
+line whose relative errors are least, so that small runs count as much as large ones. Time is that of the CPU, so a
+busy machine does not matter. The context model is hardly trained, which does not change its speed. A language model
+is not run through the stages: it is opened and reads some sentences, which is nearly all that it adds to an index and
+a harvest. Without --corpus, the corpus is the documentation on this machine.
 """
 
 import argparse
@@ -33,12 +36,16 @@ from benchmarks.demo_data import write_demo_corpus
 from benchmarks.measuring import anonymous_memory
 from ctxsim_hf.harvest.drawing import NEAR_CHUNKS
 from ctxsim_hf.harvest.harvest_arguments import MIXES
+from ctxsim_hf.origin.index_arguments import IndexArguments
 from ctxsim_hf.recipes.cost_model import SHIPPED, CostModel, Workload
 from ctxsim_hf.runtime.blocks import Blocks, LocalExecutor
+from ctxsim_hf.runtime.fetch import fetch_model
 
 PAIRS = 20_000
 PRESET = "light"
 SEARCHES = 500
+SHORT = 60  # words of a short document
+READ = 200  # sentences that a language model reads
 # Stage -> its parts that run in blocks, which all cores share, and what is left, which one core does.
 PARTS = {
     "chunk": ({"ChunkBlocks": "chunk: split sentences"}, "chunk: find duplicates"),
@@ -53,6 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, nargs="+", help=".jsonl or .jsonl.gz files with a column text")
     parser.add_argument("--words", type=int, nargs="+", default=[20_000, 200_000, 2_000_000], help="sizes to measure")
+    parser.add_argument("--context-model", help="a causal language model to measure too")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results/costs.json")
     parser.add_argument("--check", type=int, nargs="+", help="sizes to compare with the estimates instead")
     parser.add_argument("--constants", type=Path, default=SHIPPED, help="file to check")
@@ -64,7 +72,8 @@ def main() -> None:
             check(bench, args.check, CostModel.load(args.constants))
         else:
             args.output.parent.mkdir(exist_ok=True)
-            args.output.write_text(json.dumps(constants(bench, sorted(args.words)), indent=2) + "\n", "utf-8")
+            found = constants(bench, sorted(args.words), args.context_model)
+            args.output.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
             print(f"{args.output} is written")
 
 
@@ -128,47 +137,54 @@ class Bench:
     """Runs the stages on corpora of any size, with one generator for all."""
 
     def __init__(self, corpus: Sequence[Path] | None, scratch: Path) -> None:
-        self.scratch, self.chunks = scratch, {}  # type: Path, dict[int, int]
+        self.scratch = scratch
+        self.chunks: dict[int, int] = {}  # for each number of words
+        self.documents: dict[int, int] = {}
         if corpus is None:
             write_demo_corpus(scratch / "documentation.jsonl")
         self.corpus = corpus or [scratch / "documentation.jsonl"]
         self.memory_at_start = anonymous_memory()
-        self.cut(100_000)
-        ctxsim_hf.chunk(scratch / "100000.jsonl", output=scratch / "first", held_out=0.2)
+        ctxsim_hf.chunk(self.cut(100_000), output=scratch / "first", held_out=0.2)
         tokenizer, generator = scratch / "tokenizer", scratch / "generator"
         ctxsim_hf.train_tokenizer(scratch / "first", output=tokenizer, vocab_size=8000, lowercase=True)
         sizes: dict[str, Any] = {"tokenizer": tokenizer, "preset": PRESET, "max_steps": 2}
         ctxsim_hf.train_context_model("light", chunks=scratch / "first", output=generator, **sizes)
 
-    def cut(self, words: int) -> None:
-        """Write the first so many words of the corpus, again and again if it is too short.
+    def cut(self, words: int, length: int | None = None) -> Path:
+        """Write the first so many words of the corpus, again and again if it is too short, in documents of a length.
 
         Every text gets a mark, so that no copy is a duplicate and no tokens of an earlier run are in the cache.
         """
         left, times, run = words, 0, time.time_ns()
-        with (self.scratch / f"{words}.jsonl").open("w", encoding="utf-8") as file:
+        path = self.scratch / (f"{words}.jsonl" if length is None else f"{words}-{length}.jsonl")
+        with path.open("w", encoding="utf-8") as file:
             while left > 0:
-                for number, text in enumerate(self._texts()):
+                for number, text in enumerate(self._texts(length)):
                     row = {"id": f"{times}-{number}", "text": f"{text} This is copy {times} of run {run}."}
                     file.write(json.dumps(row) + "\n")
                     left -= len(text.split())
                     if left <= 0:
                         break
                 times += 1
+        return path
 
-    def _texts(self) -> Iterator[str]:
+    def _texts(self, length: int | None) -> Iterator[str]:
         for path in self.corpus:
             opener: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
             with opener(path, "rt", encoding="utf-8") as file:
                 for line in file:
-                    yield json.loads(line)["text"]
+                    text = json.loads(line)["text"]
+                    if length is None:
+                        yield text
+                    else:
+                        words = text.split()
+                        yield from (" ".join(words[start : start + length]) for start in range(0, len(words), length))
 
     def run(self, words: int, pairs: int = PAIRS) -> Measured:
         """Run all stages on so many words; return what each part took."""
-        self.cut(words)
-        place = self.scratch / str(words)
+        corpus, place = self.cut(words), self.scratch / str(words)
         stages: dict[str, Callable[[Any], Any]] = {
-            "chunk": lambda by: ctxsim_hf.chunk(place.with_suffix(".jsonl"), output=place / "chunk", executor=by),
+            "chunk": lambda by: ctxsim_hf.chunk(corpus, output=place / "chunk", executor=by),
             "index": lambda by: ctxsim_hf.build_index(
                 place / "chunk", output=place / "index", generator=self.scratch / "generator", executor=by
             ),
@@ -178,14 +194,12 @@ class Bench:
         }
         measured: Measured = {}
         for stage, run in stages.items():
-            timed, (names, rest) = Timed(), PARTS[stage]
-            with timed.measuring(rest):
-                counts = run(timed)
-            for name, part in timed.parts.items():
-                part["memory"] += self.memory_at_start
-                measured[names.get(name, name)] = part | {"disk": 0.0}
+            parts, counts = self._measure(stage, run)
             files = [path for path in (place / stage).rglob("*") if path.is_file()]
-            measured[rest]["disk"] = float(sum(path.stat().st_size for path in files))
+            parts[PARTS[stage][1]]["disk"] = float(sum(path.stat().st_size for path in files))
+            measured |= parts
+            if stage == "chunk":
+                self.documents[words] = counts["documents_read"]
             if stage == "index":
                 self.chunks[words] = counts["chunks"]
             if stage == "harvest":
@@ -197,6 +211,23 @@ class Bench:
                 }
         print(f"{words:,} words, {self.chunks[words]:,} chunks: {json.dumps(measured)}", flush=True)
         return measured
+
+    def short_documents(self, words: int) -> tuple[int, float]:
+        """Return the number of short documents with so many words, and the seconds of finding duplicates in them."""
+        corpus = self.cut(words, SHORT)
+        parts, counts = self._measure(
+            "chunk", lambda by: ctxsim_hf.chunk(corpus, output=self.scratch / "short", executor=by)
+        )
+        return counts["documents_read"], parts[PARTS["chunk"][1]]["seconds"]
+
+    def _measure(self, stage: str, run: Callable[[Any], Any]) -> tuple[Measured, dict[str, Any]]:
+        """Return what each part of a stage took, and what the stage returned."""
+        timed, (names, rest) = Timed(), PARTS[stage]
+        with timed.measuring(rest):
+            counts = run(timed)
+        for part in timed.parts.values():
+            part |= {"memory": part["memory"] + self.memory_at_start, "disk": 0.0}
+        return {names.get(name, name): part for name, part in timed.parts.items()}, counts
 
 
 def seconds_of_search(place: Path) -> float:
@@ -212,25 +243,65 @@ def seconds_of_search(place: Path) -> float:
     return min(times)
 
 
-def constants(bench: Bench, sizes: Sequence[int]) -> dict[str, Any]:
+def constants(bench: Bench, sizes: Sequence[int], language_model: str | None) -> dict[str, Any]:
     """Return the content of the file, from runs of several sizes."""
     runs = [bench.run(words) for words in sizes]
     chunks = [bench.chunks[words] for words in sizes]
     alone = [rest for _, rest in PARTS.values()]
     names = [part for blocks, rest in PARTS.values() for part in (rest, *blocks.values())]
     rates = {name: _rates(name, runs, sizes, chunks) | {"parallel": name not in alone} for name in names}
+    documents = [bench.documents[words] for words in sizes]
+    finding = PARTS["chunk"][1]
+    short, seconds = bench.short_documents(sizes[-1])
+    found = _fit([*(run[finding]["seconds"] for run in runs), seconds], [*sizes, sizes[-1]], [*documents, short])
+    rates[finding]["seconds"] = dict(zip(("start", "words", "documents"), found, strict=True))
+    models: dict[str, Any] = {"light": {"preset": PRESET, "parts": {name: rates[name] for name in OF_MODEL}}}
+    if language_model is not None:
+        sentences_per_pair = runs[-1]["pairs"]["sentences"]
+        parts = parts_of_language_model(bench, language_model, rates["harvest: draw"], sentences_per_pair)
+        models["causal"] = {"parts": parts}
     return {
         "machine": f"{platform.machine()}, one core at a time, {', '.join(f'{size:,}' for size in sizes)} words",
-        "words_per_chunk": sizes[-1] / chunks[-1],
+        "words_per_chunk": sizes[-1] / (chunks[-1] - documents[-1] / 2),
         "parts": {name: rates[name] for name in names if name not in OF_MODEL},
-        "context_models": {"light": {"preset": PRESET, "parts": {name: rates[name] for name in OF_MODEL}}},
+        "context_models": models,
+    }
+
+
+def parts_of_language_model(
+    bench: Bench, name: str, draw: dict[str, Any], sentences_per_pair: float
+) -> dict[str, dict[str, Any]]:
+    """Return what a language model adds. Each process opens it, and it reads the background of an index and each
+    sentence of a harvest once; so time and memory grow with its parameters."""
+    timed = Timed()
+    # Imported here, since its 90 MB would count as memory of every part.
+    from ctxsim_hf.context_models.causal.scoring import CausalContextModel
+    from ctxsim_hf.recipes.reading_speed import EXPECTED, MAX_LETTERS
+
+    with timed.measuring("open"):
+        model = CausalContextModel.load(fetch_model(name, EXPECTED, CausalContextModel.files), "cpu")
+    rows = ctxsim_hf.read_chunks(bench.scratch / "first")["sentences"]
+    sentences = [text for row in rows for text in row if len(text) <= MAX_LETTERS][:READ]
+    with timed.measuring("read"):
+        model.vectors(sentences)
+    parameters = model.model.num_parameters()
+    a_sentence = timed.parts["read"]["seconds"] / len(sentences) / parameters
+    grown = max(part["memory"] for part in timed.parts.values())
+    start = {"start": timed.parts["open"]["seconds"]}
+    memory = {"memory": {"start": bench.memory_at_start, "parameters": grown / parameters}}
+    background = {"seconds": start | {"parameters": IndexArguments.background * a_sentence}, "disk": {}}
+    label = {"seconds": start | {"pairs * parameters": sentences_per_pair * a_sentence}, "disk": {}}
+    return {
+        "index: background": background | memory | {"parallel": False},
+        "harvest: draw": draw | memory | {"seconds": start | draw["seconds"]},
+        "harvest: label": label | memory | {"parallel": True},
     }
 
 
 def _rates(name: str, runs: Sequence[Measured], sizes: Sequence[int], chunks: Sequence[int]) -> dict[str, Any]:
     """Return seconds, memory and disk of a part, as rates of the quantities that they grow with."""
     rates = {
-        kind: dict(zip(("start", "words"), _line(sizes, [run[name][kind] for run in runs]), strict=True))
+        kind: dict(zip(("start", "words"), _fit([run[name][kind] for run in runs], sizes), strict=True))
         for kind in ("seconds", "memory", "disk")
     }
     if any(name in blocks.values() for blocks, _ in PARTS.values()):
@@ -241,7 +312,7 @@ def _rates(name: str, runs: Sequence[Measured], sizes: Sequence[int], chunks: Se
         # Labelling looks for the contexts of every sentence, drawing for the neighbours of one in a group.
         mix = MIXES["group"]
         group = 1 if name.endswith("label") else mix["near"] + mix["document"] + mix["unrelated"]
-        _, a_chunk = _line(chunks, [run["pairs"]["search"] for run in runs])
+        _, a_chunk = _fit([run["pairs"]["search"] for run in runs], chunks)
         growing = a_chunk * runs[-1]["pairs"]["sentences"] / group
         fixed = max(0.0, sum(seconds) / len(seconds) - growing * sum(chunks) / len(chunks))
         rates["seconds"] = {"pairs": fixed, "pairs * chunks": growing}
@@ -249,13 +320,13 @@ def _rates(name: str, runs: Sequence[Measured], sizes: Sequence[int], chunks: Se
     return rates
 
 
-def _line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """Return start and slope of the line with the least squares of relative errors; neither is below 0."""
+def _fit(values: Sequence[float], *quantities: Sequence[float]) -> list[float]:
+    """Return start and rates of the quantities with the least squares of relative errors; none is below 0."""
     if not any(values):
-        return 0.0, 0.0
-    found = np.array(values)
-    (start, slope), _ = nnls(np.stack([1 / found, np.array(places) / found], axis=1), np.ones(len(found)))
-    return float(start), float(slope)
+        return [0.0] * (1 + len(quantities))
+    columns = np.array([np.ones(len(values)), *quantities]) / np.array(values)
+    rates, _ = nnls(columns.T, np.ones(len(values)))
+    return [float(rate) for rate in rates]
 
 
 def check(bench: Bench, sizes: Sequence[int], model: CostModel) -> None:
@@ -264,7 +335,7 @@ def check(bench: Bench, sizes: Sequence[int], model: CostModel) -> None:
     print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
     for words in sizes:
         run = bench.run(words)
-        workload = Workload(words=words, documents=words // 500, pairs=int(run["pairs"]["number"]))
+        workload = Workload(words=words, documents=bench.documents[words], pairs=int(run["pairs"]["number"]))
         costs = model.estimate(workload, "light", PRESET)
         for stage in PARTS:
             real = [part for name, part in run.items() if name.startswith(f"{stage}:")]

@@ -216,7 +216,13 @@ def harvest(
 
 
 def harvest_vectors(
-    origin: Location, *, output: Location, sentences: int | None = None, workers: int | None = None, **options: Any
+    origin: Location,
+    *,
+    output: Location,
+    sentences: int | None = None,
+    workers: int | None = None,
+    executor: "Executor | None" = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Compute vectors of an origin's sentences whose dot products are its similarities, for a surrogate to learn from.
 
@@ -225,13 +231,14 @@ def harvest_vectors(
         output: Folder to write. The same call resumes after an interruption.
         sentences: Number of sentences to train on. None means the default of VectorArguments.
         workers: Processes, each with the models in memory. None means the default of VectorArguments.
-        **options: Any field of `ctxsim_hf.harvest.vectors_command.VectorArguments`. None means its default.
+        executor: Makes the files elsewhere, such as a `DatatroveExecutor`. None means this machine.
+        **options: Any field of `ctxsim_hf.harvest.vector_arguments.VectorArguments`. None means its default.
 
     Returns:
         The counts of sentences and the shares of the signals.
     """
     named = {"origin": origin, "output": output, "sentences": sentences, "workers": workers}
-    return _run("harvest-vectors", named, options)
+    return _run("harvest-vectors", named, options, executor)
 
 
 def train_surrogate(

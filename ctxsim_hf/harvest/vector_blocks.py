@@ -1,7 +1,7 @@
 """Draw sentences of an origin and compute their vectors in blocks of work, one for each parquet file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -12,11 +12,13 @@ from tqdm import tqdm
 
 from ctxsim_hf.harvest.drawing import Drawing, Mix
 from ctxsim_hf.harvest.teacher_vectors import VECTOR_SPLITS, read_dense, vector_files, write_dense, write_rest
+from ctxsim_hf.harvest.vector_arguments import VectorArguments
 from ctxsim_hf.origin.context_index import ContextIndex
-from ctxsim_hf.origin.settings_arguments import OverrideArguments
 from ctxsim_hf.origin.similarity import OriginSimilarity
 from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import writing
+from ctxsim_hf.runtime.parallel import available_cores
 from ctxsim_hf.runtime.threads import torch_threads
 
 # Half of a group is drawn at random, the other half are sentences near one of these.
@@ -24,6 +26,7 @@ MIX = Mix(near=5, document=1, unrelated=2, farthest=16, random_share=1.0)
 VALIDATION_SHARE = 0.1  # of the sentences asked for, in addition to them
 VALIDATION_HASHES = 20  # one sentence in so many may be drawn for validation
 FEWEST = 4  # sentences of a split
+PLAN_FILE = "plan.npz"
 
 
 def vector_split_of(keys: np.ndarray) -> np.ndarray:
@@ -64,37 +67,35 @@ def check_vectors(origin: OriginSimilarity) -> None:
 
 @dataclass
 class VectorBlocks(FileBlocks):
-    """The parquet files of a folder of vectors.
+    """The parquet files of a folder of vectors."""
 
-    Args:
-        folder (`Path`): Where they are written.
-        origin_name (`str`): Folder or id of the origin.
-        settings (`OverrideArguments`): Settings of the origin to override.
-        sentences_per_file (`int`): How many sentences a file holds.
-        passages (`float`): Share of the sentences in whose place stands their whole chunk.
-        num_threads (`int`, *optional*): Threads of each process. None keeps the default.
-        sentences (`dict[str, np.ndarray]`): Numbers of the sentences of each split, set before anything runs.
-    """
-
-    origin_name: str
-    settings: OverrideArguments
-    sentences_per_file: int
-    passages: float = 0.0
-    num_threads: int | None = None
-    sentences: dict[str, np.ndarray] = field(default_factory=dict)
+    arguments: VectorArguments
 
     @cached_property
     def origin(self) -> OriginSimilarity:
         """The origin, opened on first use."""
-        return self.settings.open_origin(self.origin_name)
+        return self.arguments.open_origin(self.arguments.origin)
+
+    @cached_property
+    def _sentences(self) -> dict[str, np.ndarray]:
+        """Numbers of the sentences of each split, drawn by the first process that needs them."""
+        path, arguments = self.folder / PLAN_FILE, self.arguments
+        if not path.exists():
+            check_vectors(self.origin)
+            tokens = (arguments.min_tokens, arguments.max_tokens)
+            drawn = draw_sentences(self.origin.index, arguments.sentences, tokens, arguments.seed)
+            with writing(path, shared=True) as temporary, temporary.open("wb") as file:
+                np.savez(file, **drawn)  # type: ignore[arg-type]
+        with np.load(path) as plan:
+            return dict(plan)
 
     @cached_property
     def _parts(self) -> dict[str, np.ndarray]:
         """Map the names of files to the numbers of their sentences."""
-        parts = {}
-        for split, numbers in self.sentences.items():
-            total = -(-len(numbers) // self.sentences_per_file)
-            bounds = [*range(0, len(numbers), self.sentences_per_file), len(numbers)]
+        parts, a_file = {}, self.arguments.sentences_per_file
+        for split, numbers in self._sentences.items():
+            total = -(-len(numbers) // a_file)
+            bounds = [*range(0, len(numbers), a_file), len(numbers)]
             for place, (start, end) in enumerate(pairwise(bounds)):
                 parts[f"data/{split}-{place:05d}-of-{total:05d}.parquet"] = numbers[start:end]
         return parts
@@ -106,14 +107,15 @@ class VectorBlocks(FileBlocks):
     def run_block(self, name: str) -> None:
         """Compute the dense vectors of one file and write it."""
         texts = self._texts(self._parts[name])
-        with torch_threads(self.num_threads):
+        workers = self.arguments.workers
+        with torch_threads(None if workers == 1 else max(1, available_cores() // workers)):
             dense = self._scaled(texts, sparse=False)
         write_dense(self.folder / name, texts, np.hstack([np.zeros((len(texts), 0), np.float32), *dense]))
 
     def _texts(self, numbers: np.ndarray) -> list[str]:
         """Return sentences, or their whole chunks, as the hash of a sentence decides."""
         index = self.origin.index
-        is_passage = (index.sentence_keys[numbers] >> np.uint64(8)) % np.uint64(1000) < 1000 * self.passages
+        is_passage = (index.sentence_keys[numbers] >> np.uint64(8)) % np.uint64(1000) < 1000 * self.arguments.passages
         chunks = iter(index.chunk_of(numbers[is_passage]))
         return [
             " ".join(next(chunks)[0].sentences) if passage else text
@@ -121,13 +123,16 @@ class VectorBlocks(FileBlocks):
         ]
 
     def merge(self) -> dict[str, Any]:
-        """Write the sparse vectors and the neighbours; return the counts that stage.json records."""
+        """Write the sparse vectors and the neighbours, and remove the plan; return the counts that stage.json
+        records."""
         counts = {}
-        for split in tqdm(self.sentences, "merge", unit="split", disable=None):
+        for split in tqdm(self._sentences, "merge", unit="split", disable=None):
             texts, dense = read_dense(vector_files(self.folder, split))
             sparse = [csr_array(part, dtype=np.float32) for part in self._scaled(texts, sparse=True)]
             write_rest(self.folder, split, dense, csr_array(hstack([csr_array((len(texts), 0)), *sparse], "csr")))
             counts[split] = len(texts)
+        for path in self.folder.glob(f"*{PLAN_FILE}*"):  # also temporary files of a process that was killed
+            path.unlink()
         return {"sentences": counts, "shares": self.origin.shares, "dense_size": dense.shape[1]}
 
     def _scaled(self, texts: Sequence[str], sparse: bool) -> list[Any]:

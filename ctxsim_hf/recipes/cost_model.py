@@ -1,11 +1,13 @@
 """Estimate time, memory and disk of every stage from measured constants.
 
-Each part of a stage costs `start + sum(rate * quantity)`. The quantities say how it scales: `words`, `pairs`, or
-`pairs * chunks`, since TF-IDF looks through all chunks for the sentences of a group. Parallel parts are divided by all
-cores; the others run on one core, whatever the number of machines. The constants are CPU seconds of one core, in a
+Each part of a stage costs `start + sum(rate * quantity)`. The quantities say how it scales: `documents`, `words`,
+`pairs`, or `pairs * chunks`, since TF-IDF looks through all chunks for the sentences of a group. A document has half a
+chunk more than its words fill, on average, for it is cut into a whole number of them. Parallel parts are divided by
+all cores; the others run on one core, whatever the number of machines. The constants are CPU seconds of one core, in a
 JSON file written by `python -m benchmarks.bench_costs`; those that come with the package hold for the machine named in
 it. A context model of another size is charged in proportion to its work for a token: the hidden size of a light
-generator, the layers times the squared hidden size of the others.
+generator, the layers times the squared hidden size of the others, and the parameters of a causal language model, which
+are a quantity of their own, since they also say how much memory it takes.
 """
 
 import json
@@ -30,6 +32,7 @@ class Workload:
     documents: int
     pairs: int
     cores: int = 1
+    parameters: int = 0  # of a causal language model
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,9 @@ class CostModel:
         self._words_per_chunk: float = constants["words_per_chunk"]
         check_value("words_per_chunk", self._words_per_chunk, Positive)
         self._parts = _parts(constants["parts"])
-        # Kind -> the preset that was measured, and its parts.
-        self._models = {
-            kind: (str(model["preset"]), _parts(model["parts"])) for kind, model in constants["context_models"].items()
+        # Kind -> the preset that was measured, or None for one that is charged by its parameters, and its parts.
+        self._models: dict[str, tuple[str | None, dict[str, Part]]] = {
+            kind: (model.get("preset"), _parts(model["parts"])) for kind, model in constants["context_models"].items()
         }
 
     @classmethod
@@ -96,14 +99,16 @@ class CostModel:
                 f"expected one of {', '.join(self._models)}"
             )
         measured, own_parts = self._models[context_model]
-        chunks = workload.words / self._words_per_chunk
+        chunks = workload.words / self._words_per_chunk + workload.documents / 2
         quantities = {
             "documents": workload.documents,
             "words": workload.words,
             "pairs": workload.pairs,
             "pairs * chunks": workload.pairs * chunks,
+            "parameters": workload.parameters,
+            "pairs * parameters": workload.pairs * workload.parameters,
         }
-        factor = _work(context_model, preset) / _work(context_model, measured)
+        factor = 1.0 if measured is None else _work(context_model, preset) / _work(context_model, measured)
         parts = [(name, part, 1.0) for name, part in self._parts.items()]
         parts += [(name, part, factor) for name, part in own_parts.items()]
         return [_cost(name, part, quantities, workload.cores, factor) for name, part, factor in parts]

@@ -12,6 +12,7 @@ from ctxsim_hf.runtime.presets import Preset
 from ctxsim_hf.runtime.validation import Count
 
 WORDS_PER_DOCUMENT = 500
+SMOLLM2 = 134_515_008  # parameters
 
 
 @dataclass(kw_only=True)
@@ -23,8 +24,13 @@ class PlanArguments(Arguments):
         default=None, help=f"Documents of the corpus. By default one for {WORDS_PER_DOCUMENT} words."
     )
     pairs: Count = HfArg(default=1_000_000, help="Pairs to harvest, in group mode.")
-    context_model: str = HfArg(default="light", help="Kind of context model that was measured, such as light.")
-    preset: Preset = HfArg(default="light", help="Its size: tiny, light, small, base or large.")
+    context_model: str = HfArg(
+        default="light", help="Kind of context model that was measured: light, or causal for a language model."
+    )
+    preset: Preset = HfArg(default="light", help="Size of a light model: tiny, light, small, base or large.")
+    parameters: Count = HfArg(
+        default=SMOLLM2, help="Size of a language model, in parameters; by default that of SmolLM2-135M."
+    )
     machines: Count = HfArg(default=1, help="Machines that share a file system.")
     cores: Count = HfArg(default=1, help="Cores of each machine.")
     constants: str | None = HfArg(
@@ -40,6 +46,7 @@ def run(arguments: PlanArguments) -> str:
         documents=arguments.documents or max(1, arguments.words // WORDS_PER_DOCUMENT),
         pairs=arguments.pairs,
         cores=arguments.machines * arguments.cores,
+        parameters=arguments.parameters,
     )
     costs = model.estimate(workload, arguments.context_model, arguments.preset)
     origin = "your own" if arguments.constants else "shipped with the package; measure your own with make bench"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -96,7 +97,7 @@ def _search_sentences(arguments: SearchArguments, encoder: SentenceEncoder | Non
     if arguments.add and holds_documents(arguments.add):
         raise UserError(f"{arguments.index!r} holds sentences; choose another --index for documents")
     if arguments.add:
-        to_add = open_lines(arguments.add)
+        to_add = _checked_lines(arguments.add)
     elif arguments.chunks:
         to_add = ChunkSentences(arguments.chunks)
     index = SearchIndex(arguments.index, encoder)
@@ -108,6 +109,13 @@ def _search_sentences(arguments: SearchArguments, encoder: SentenceEncoder | Non
     queries = _queries(arguments)
     found: Sequence[Sequence[Hit | DocumentHit]] = index.search(queries, arguments.top_k) if queries else []
     return "\n".join([*lines, *_shown(arguments, queries, found)])
+
+
+def _checked_lines(name: str) -> Iterable[str]:
+    """Return the lines of a file. The first is read at once, so that JSON Lines by another name start no index."""
+    lines = open_lines(name)
+    first = list(islice(lines, 1))
+    return chain(first, lines) if isinstance(lines, Iterator) else lines  # a pipe is read once
 
 
 def _search_documents(arguments: SearchArguments, index: DocumentIndex) -> str:

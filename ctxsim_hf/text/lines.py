@@ -94,5 +94,8 @@ def _read(name: str) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 raise UserError(f"{place}: expected UTF-8, {error.reason}") from error
             if is_json_object(text):
-                raise UserError(f"{place}: expected plain text, found a JSON object; name a file of these .jsonl")
+                raise UserError(
+                    f"{place}: expected plain text, found a JSON object; pass text, or give documents in a file whose "
+                    "name ends in .jsonl"
+                )
             yield text.removesuffix("\n").removesuffix("\r")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from planted import PlantedCorpus
+from tiny_language_model import index_tiny_llama
 
 import ctxsim_hf
 
@@ -13,7 +14,8 @@ HARVEST |= {"near": 5, "document": 4, "unrelated": 1, "pairs_per_file": 75}
 
 
 def prepare(folder: Path) -> None:
-    """Write a corpus, chunks and a hardly trained generator, from which the stages start."""
+    """Write a corpus, chunks, a hardly trained generator and the origins of it and of a language model, from which the
+    stages start."""
     PlantedCorpus().write(folder / "texts.jsonl")
     chunks, tokenizer = folder / "chunks", folder / "tokenizer"
     ctxsim_hf.chunk(folder / "texts.jsonl", output=chunks, held_out=0.05, shard_chars=SHARD_CHARS)
@@ -22,6 +24,7 @@ def prepare(folder: Path) -> None:
         "light", chunks=chunks, tokenizer=tokenizer, preset="tiny", max_steps=3, output=folder / "generator"
     )
     ctxsim_hf.build_index(chunks, generator=folder / "generator", output=folder / "origin")
+    index_tiny_llama(chunks, folder / "language-model")
 
 
 def chunk(start: Path, output: Path, executor: Any = None) -> dict[str, Any]:
@@ -41,4 +44,10 @@ def harvest(start: Path, output: Path, executor: Any = None) -> dict[str, Any]:
     return ctxsim_hf.harvest(start / "origin", output=output, **HARVEST, executor=executor)
 
 
-STAGES = {"chunk": chunk, "index": index, "harvest": harvest}
+def vectors(start: Path, output: Path, executor: Any = None) -> dict[str, Any]:
+    """Compute the vectors of sentences by a language model, in several files."""
+    sizes: dict[str, Any] = {"sentences": 200, "sentences_per_file": 60, "max_tokens": 200}
+    return ctxsim_hf.harvest_vectors(start / "language-model/origin", output=output, **sizes, executor=executor)
+
+
+STAGES = {"chunk": chunk, "index": index, "harvest": harvest, "vectors": vectors}

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_harvest import contents
 from tiny_language_model import save_tiny_llama
 
 import ctxsim_hf
 from ctxsim_hf import OriginSimilarity
 from ctxsim_hf.harvest.drawing import Drawing, Mix
 from ctxsim_hf.origin import growing
+from ctxsim_hf.runtime.blocks import Blocks
 from ctxsim_hf.runtime.errors import UserError
 
 Run = Callable[..., tuple[int, str, str]]
@@ -75,6 +77,23 @@ def grown(first: dict[str, Path], texts: Path) -> dict[str, Path]:
         command("index", "--add", "--origin", found[kind], "--corpus", texts / "b.jsonl")
         command("index", "--add", "--origin", found[kind], "--chunks", texts / "chunks-c")
     return found
+
+
+def test_added_by_datatrove_it_is_the_same_bytes(first: dict[str, Path], texts: Path, tmp_path: Path) -> None:
+    executors = pytest.importorskip("datatrove.executor", reason="needs the extra cluster")
+    from ctxsim_hf.runtime.datatrove_executor import DatatroveExecutor
+
+    here, there = (Path(shutil.copytree(first["light"], tmp_path / name)) for name in ("here", "there"))
+    asked = []
+
+    def tasks(work: Blocks, names: Sequence[str]) -> None:
+        asked.append(type(work).__name__)
+        DatatroveExecutor(executors.LocalPipelineExecutor, tasks=2)(work, names)
+
+    counts = ctxsim_hf.grow_index(here, corpus=texts / "b.jsonl")
+    assert ctxsim_hf.grow_index(there, corpus=texts / "b.jsonl", executor=tasks) == counts and counts["segments"] == 2
+    assert contents(here) == contents(there)
+    assert {"ChunkBlocks", "ContextArrays"} <= set(asked), "tokens are in the cache"
 
 
 def open_origin(folder: Path) -> OriginSimilarity:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from made_up import make_text
 from small_harvest import contents
+from tiny_language_model import index_tiny_llama
 
 from ctxsim_hf.runtime.array_job import array_rank
 from ctxsim_hf.runtime.blocks import RankExecutor
@@ -43,3 +44,22 @@ def test_tasks_in_any_order_leave_the_same_bytes(ctxsim: Run, tmp_path: Path, mo
     assert ctxsim(*words, "--output", tmp_path / "out", "--array")[0] == 0, "a task that is requeued too late"
     code, _, err = ctxsim(*words, "--output", tmp_path / "out", "--array", "--overwrite")
     assert code == 2 and "a task of an array cannot tell" in err
+
+
+def test_vectors_by_tasks_are_those_of_one_process(
+    ctxsim: Run, planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = index_tiny_llama(planted / "chunks", tmp_path)
+    sizes = ("--sentences", 200, "--sentences-per-file", 60, "--max-tokens", 200)
+    words = ("harvest-vectors", "--origin", origin, *sizes)
+    assert ctxsim(*words, "--output", tmp_path / "whole")[0] == 0
+    printed = []
+    for number in (1, 0):
+        for name, value in task(number, 2).items():
+            monkeypatch.setenv(name, value)
+        code, out, err = ctxsim(*words, "--output", tmp_path / "out", "--array")
+        assert code == 0, err
+        printed.append(out)
+    assert printed[0].startswith("task 1 of 2 is finished; 2 of 5 blocks are still to come")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert not (tmp_path / "whole/plan.npz").exists()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from made_up import make_text
 from small_harvest import contents
+from tiny_language_model import index_tiny_llama
 from toy_blocks import Squares
 
 import ctxsim_hf
@@ -79,3 +80,13 @@ def test_chunks_by_two_workers_are_those_of_one_process(tmp_path: Path) -> None:
     assert here == there and here["documents_duplicate"] == 5
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
     assert len(markers(tmp_path / "there")) == 3
+
+
+def test_vectors_by_three_tasks_are_those_of_one_process(planted: Path, tmp_path: Path) -> None:
+    origin = index_tiny_llama(planted / "chunks", tmp_path)
+    sizes = {"sentences": 200, "sentences_per_file": 60, "max_tokens": 200}
+    here = ctxsim_hf.harvest_vectors(origin, output=tmp_path / "here", **sizes)
+    there = ctxsim_hf.harvest_vectors(origin, output=tmp_path / "there", **sizes, executor=local(tasks=3))
+    assert here == there and here["sentences"] == {"train": 200, "validation": 20}
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+    assert markers(tmp_path / "there") == ["00000", "00001", "00002"]

@@ -1,5 +1,6 @@
 """Search against the whole matrix of similarities, and what becomes of an index that is interrupted or misused."""
 
+import io
 import json
 import shutil
 import sys
@@ -172,3 +173,23 @@ def test_chunks_are_indexed_once_each(ctxsim: Run, folder: Path, tmp_path: Path)
     words = ("search", "--index", tmp_path / "index", "--surrogate", folder, "--chunks", tmp_path / "chunks")
     code, out, err = ctxsim(*words, "--top-k", 1, "Another one ends it.")
     assert code == 0 and "6 sentences added" in out and out.endswith("1.0000  Another one ends it.\n"), out + err
+
+
+def test_documents_by_another_name_are_no_sentences(
+    ctxsim: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, words = '{"id": 1, "text": "A cat."}\n', ("search", "--surrogate", folder, "--index", tmp_path / "index")
+    for name in ("rows.txt", "rows.jsonl"):
+        (tmp_path / name).write_text(row)
+    for name in (tmp_path / "rows.txt", "-"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(row.encode())))
+        code, _, err = ctxsim(*words, "--add", name)
+        assert code == 2 and err == (
+            f"ctxsim search: '{name}', line 1: expected plain text, found a JSON object; pass text, or give documents "
+            "in a file whose name ends in .jsonl\n"
+        )
+    code, out, err = ctxsim(*words, "--add", tmp_path / "rows.jsonl")
+    assert code == 0 and "1 documents added" in out, err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"A cat.\nA dog.\n")))
+    code, out, _ = ctxsim(*words[:3], "--index", tmp_path / "sentences", "--add", "-", "--top-k", 1, "A cat.")
+    assert code == 0 and "2 sentences added" in out and out.endswith("1.0000  A cat.\n")
