@@ -28,8 +28,7 @@ def plan(arguments: AdaptArguments, speed: float | None = None, leave_start: boo
     budget = Budget(arguments.minutes, speed, arguments.start is not None)
     chunks, vectors = folder.place("chunks"), folder.place("vectors")
     taught, start = folder.teacher_values(vectors), folder.place(START)
-    new_start = is_outdated(start, "data", vectors)
-    untrained = Step.stage("train surrogate", start, **taught, keep="start", overwrite=new_start)
+    untrained = Step.stage("train surrogate", start, **taught, keep="start")  # further documents do not change it
     trained = {
         **taught,
         "epochs": MAX_EPOCHS,
