@@ -77,7 +77,7 @@ def test_results_are_in_the_metadata(folders: Path) -> None:
 def test_the_card_of_a_static_surrogate_claims_no_layers_and_no_other_library(folders: Path) -> None:
     text = " ".join(read(folders, "surrogate-static").split())
     assert "A sentence encoder of 16 dimensions" in text
-    assert "It is a static model. SentenceTransformer opens it without `ctxsim_hf`. ## How to use" in text
+    assert "It is a static model. SentenceTransformer opens it without `ctxsim_hf`. ## When to use it" in text
     assert "AutoModel" not in text and "layers" not in text and "beyond" not in text, "it reads every token"
 
 
