@@ -72,6 +72,8 @@ def run(arguments: WeighArguments) -> str:
         )
     folder = Path(arguments.origin)
     expected = signal_weights(arguments.signals, None) or expected_weights(available_signals(folder))
+    if arguments.least_words and WORDS not in expected:
+        raise UserError(f"--least-words needs the signal {WORDS}, got {', '.join(expected)}")
     questions = yardstick(held_out_documents(arguments.chunks), SPLIT, arguments.pairs, arguments.seed)
     with writing_into(str(folder)):
         origin = OriginSimilarity.from_pretrained(

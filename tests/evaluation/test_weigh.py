@@ -111,6 +111,12 @@ def test_what_others_read_is_not_changed(ctxsim: Run, folder: Path) -> None:
     assert code == 2 and "expected a folder made by ctxsim index, to write weights.json into; 'owner/name'" in err
 
 
+def test_least_words_without_words(ctxsim: Run, folder: Path) -> None:
+    asked = ("weigh", "--origin", folder / "origin", "--chunks", folder / "chunks")
+    code, _, err = ctxsim(*asked, "--signals", "cloze=1", "--least-words", 1)
+    assert code == 2 and "--least-words needs the signal words, got cloze" in err
+
+
 def test_damaged_weights_are_refused(folder: Path, tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     shutil.copytree(folder / "origin", origin)
