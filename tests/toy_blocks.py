@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ctxsim_hf.runtime.blocks import FileBlocks
 from ctxsim_hf.runtime.errors import UserError
+from ctxsim_hf.runtime.files import writing
 
 
 @dataclass
@@ -32,7 +33,8 @@ class Squares(FileBlocks):
             raise UserError(f"{name} is refused")
         if name == self.killed:
             os.kill(os.getpid(), signal.SIGKILL)
-        (self.folder / name).write_text(str(int(name.removesuffix(".txt")) ** 2))
+        with writing(self.folder / name) as temporary:  # whole or not at all, as a block has to be
+            temporary.write_text(str(int(name.removesuffix(".txt")) ** 2))
 
     def merge(self) -> int:
         return sum(int((self.folder / name).read_text()) for name in self.blocks())
